@@ -1,0 +1,1 @@
+//! The actors: thin shells around the pure machines.

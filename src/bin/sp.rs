@@ -1,0 +1,5 @@
+//! The `sp` program.
+
+fn main() -> std::process::ExitCode {
+    specialists::cli::main()
+}

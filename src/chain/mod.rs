@@ -1,0 +1,3 @@
+//! Pure: formulas, shapes, contracts and the machine of a chain. No clock, no environment, no I/O.
+
+pub mod shape;

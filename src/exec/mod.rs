@@ -1,0 +1,1 @@
+//! Starts local programs in process groups of their own.

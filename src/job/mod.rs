@@ -1,0 +1,1 @@
+//! Pure: what one job does next.

@@ -1,0 +1,1 @@
+//! Pure: what policy says of a request.

@@ -1,0 +1,113 @@
+//! The coding agent. The real one is pi in RPC mode; a stub may be any pair of streams that speaks pi's protocol.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+
+use super::exec::{ExecError, Spawned};
+use crate::ids::JobId;
+
+/// A tool that an agent may use, by pi's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "the variants are pi's tool names")]
+pub enum Tool {
+    Read,
+    Grep,
+    Find,
+    Ls,
+    Bash,
+    Edit,
+    Write,
+}
+
+/// Where the model's answers come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelSource {
+    /// The user's own pi: its configuration and credentials. `None` takes pi's own default model.
+    User {
+        /// `provider/model`, any that pi knows.
+        model: Option<String>,
+    },
+    /// A rehearsal server: an isolated agent directory is made for this job.
+    Rehearsal {
+        /// Base URL for this job's step and round, such as `http://127.0.0.1:4711/executor/1/v1`.
+        base_url: String,
+        /// Model id, `rehearsal/<role>`.
+        model: String,
+        /// Agent directory to make and use, inside the job's directory.
+        agent_dir: PathBuf,
+    },
+}
+
+/// Everything needed to start one agent session.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The job; goes into the environment as `SP_JOB_ID`, by which escaped processes are found again.
+    pub job: JobId,
+    /// Working directory: the worktree.
+    pub cwd: PathBuf,
+    /// Session file of pi; created by pi, or continued where it exists.
+    pub session_file: PathBuf,
+    /// File with the text appended to pi's system prompt. A file, since an argument is limited to 128 KiB.
+    pub system_prompt_file: PathBuf,
+    /// Tools the agent may use.
+    pub tools: Vec<Tool>,
+    /// Directory that `edit` and `write` are confined to; `None` for roles without these tools.
+    pub boundary: Option<PathBuf>,
+    /// Fallback directory for the generated boundary extension: the job's directory.
+    pub job_dir: PathBuf,
+    /// Where answers come from.
+    pub model: ModelSource,
+    /// pi's thinking level, such as `medium`.
+    pub thinking: Option<String>,
+}
+
+/// Starts agent sessions.
+#[async_trait]
+pub trait Agent: Send + Sync + 'static {
+    /// Starts one session. The streams speak pi's RPC protocol.
+    async fn launch(&self, launch: &Launch) -> Result<Spawned, AgentError>;
+}
+
+/// Why a session could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// pi is not installed.
+    #[error("start a pi session: no `{program}` found")]
+    Missing {
+        /// What was looked for.
+        program: String,
+    },
+    /// pi is installed, in a version that sp can't drive.
+    #[error("start a pi session: {program} is version {found}, needed is {needed}")]
+    Unsupported {
+        /// The program found.
+        program: String,
+        /// Its version.
+        found: String,
+        /// The supported range.
+        needed: &'static str,
+    },
+    /// The write boundary could not be put in place, so a writer must not start.
+    #[error("confine the session to {boundary}: no directory takes the extension file")]
+    NoBoundary {
+        /// The directory that writes would have been confined to.
+        boundary: PathBuf,
+        /// The last reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file the session needs could not be written.
+    #[error("prepare the session: write {path}")]
+    Prepare {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The program did not start.
+    #[error("start a pi session")]
+    Spawn(#[source] ExecError),
+}

@@ -1,0 +1,1 @@
+//! The scripted model: a loopback server that pi talks to.

@@ -1,0 +1,5 @@
+//! Pure: specialists, their prompts and output contracts.
+
+mod tier;
+
+pub use tier::Tier;

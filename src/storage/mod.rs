@@ -1,0 +1,1 @@
+//! SQLite database and job files.
