@@ -1,0 +1,17 @@
+//! What a chain does next. No clock, no I/O. Design: docs/design/chain-machine.md.
+
+mod decide;
+mod event;
+mod evolve;
+mod input;
+mod judge;
+mod outstanding;
+mod state;
+
+
+pub use decide::decide;
+pub use event::{Cause, ChainEvent, ClosedBy, Opening};
+pub use evolve::{evolve, fold};
+pub use input::{BeadsView, ChainInput, Outcome, StepView, Work};
+pub use outstanding::{ChainEffect, NoteKind, newly_outstanding, outstanding};
+pub use state::{Activity, Blocked, ChainState, Limits, Phase, Reopening, Scrutinies, Status, StepState, Tree, job_id};
