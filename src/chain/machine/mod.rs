@@ -8,6 +8,11 @@ mod judge;
 mod outstanding;
 mod state;
 
+#[cfg(test)]
+mod simulator;
+#[cfg(test)]
+mod tests;
+
 
 pub use decide::decide;
 pub use event::{Cause, ChainEvent, ClosedBy, Opening};

@@ -1,0 +1,358 @@
+//! Tables for each branch, and the promise: a crash anywhere loses and doubles nothing.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::simulator::{Run, opening, step, wide_shape};
+use super::*;
+use crate::chain::shape::{Class, Shape, Writer};
+use crate::chain::verdict::{ReworkTarget, Verdict};
+use crate::ids::StepId;
+use crate::ports::{ClaimAnswer, Commit, Restored};
+
+fn running() -> ChainState {
+    let mut log = vec![ChainEvent::Opened(Box::new(opening(wide_shape())))];
+    log.extend([
+        ChainEvent::Poured,
+        ChainEvent::RootHeld,
+        ChainEvent::TreeReady { path: "/tree".into(), branch: "feature/x".into(), head: "c0".into() },
+    ]);
+    fold(&log).expect("begins with Opened")
+}
+
+fn after(mut chain: ChainState, inputs: Vec<ChainInput>) -> ChainState {
+    for input in inputs {
+        chain = decide(&chain, input).iter().fold(chain, evolve);
+    }
+    chain
+}
+
+fn ready(steps: &[&str]) -> ChainInput {
+    ChainInput::ReadyListed(steps.iter().map(|step| StepId::from(*step)).collect())
+}
+
+fn claimed(step: &str, epoch: u32) -> ChainInput {
+    ChainInput::ClaimAnswered { step: step.into(), epoch, answer: ClaimAnswer::Claimed }
+}
+
+fn settled(step: &str, epoch: u32, outcome: Outcome) -> ChainInput {
+    ChainInput::JobSettled { step: step.into(), epoch, outcome }
+}
+
+fn answered(verdict: Verdict) -> Outcome {
+    Outcome::Answered { verdict, summary: "said so".into() }
+}
+
+fn made(head: &str, refused: &[&str]) -> Work {
+    let refused = refused.iter().map(|path| (*path).to_owned()).collect();
+    Work::Committed(Commit::Made { head: head.into(), paths: vec!["src/a".into()], refused })
+}
+
+fn work(step: &str, epoch: u32, work: Work) -> ChainInput {
+    ChainInput::WorkSettled { step: step.into(), epoch, work }
+}
+
+/// A step taken from ready to settled work.
+fn walk(step: &str, epoch: u32, verdict: Verdict, done: Work) -> Vec<ChainInput> {
+    vec![ready(&[step]), claimed(step, epoch), settled(step, epoch, answered(verdict)), work(step, epoch, done)]
+}
+
+fn closed(step: &str, epoch: u32) -> Vec<ChainInput> {
+    let step = StepId::from(step);
+    vec![ChainInput::EvidenceNoted { step: step.clone(), epoch }, ChainInput::StepClosed { step }]
+}
+
+/// A chain whose executor has passed with commit c1.
+fn executor_done() -> ChainState {
+    let chain = after(running(), walk("executor", 1, Verdict::Passed, made("c1", &[])));
+    after(chain, closed("executor", 1))
+}
+
+fn blocked_code(chain: &ChainState, step: &str) -> Option<String> {
+    match &chain.steps[&StepId::from(step)].phase {
+        Phase::Blocked { why, .. } => Some(why.code.clone()),
+        Phase::Pending | Phase::Active(_) | Phase::Closed => None,
+    }
+}
+
+#[test]
+fn a_writers_turn_is_judged_by_its_commit() {
+    let rework = Verdict::Rework { target: ReworkTarget::PrimaryWriter, findings: "bug in src/a".into() };
+    for (case, verdict, done, expected) in [
+        ("success with a commit passes", Verdict::Passed, made("c1", &[]), Ok(Activity::Noting)),
+        (
+            "success without a diff is not believed",
+            Verdict::Passed,
+            Work::Committed(Commit::Nothing { refused: vec![] }),
+            Err("empty_diff"),
+        ),
+        (
+            "a refusing hook blocks",
+            Verdict::Passed,
+            Work::Committed(Commit::HookRefused { output: "no".into() }),
+            Err("hook_refused"),
+        ),
+        (
+            "HEAD off the branch blocks",
+            Verdict::Passed,
+            Work::Committed(Commit::OffBranch { found: "main".into() }),
+            Err("off_branch"),
+        ),
+        (
+            "partial twice blocks",
+            Verdict::Again { why: "half done".into() },
+            made("c1", &[]),
+            Err("partial_result"),
+        ),
+        ("a writer with nobody above it to fix", rework, made("c1", &[]), Err("no_writer_to_fix")),
+    ] {
+        let chain = after(running(), walk("executor", 1, verdict, done));
+        match expected {
+            Ok(activity) => assert_eq!(chain.steps[&"executor".into()].activity(), Some(&activity), "{case}"),
+            Err(code) => assert_eq!(blocked_code(&chain, "executor").as_deref(), Some(code), "{case}"),
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_changed_the_tree_has_its_verdict_voided() {
+    let restored = Restored { paths: vec!["src/a".into()], rescue_ref: "refs/sp/rescue/j".into() };
+    let chain = after(executor_done(), walk("seconder", 1, Verdict::Passed, Work::Compared(Some(restored))));
+    assert_eq!(blocked_code(&chain, "seconder").as_deref(), Some("reader_changed_tree"));
+    assert!(chain.remarks.contains(&("reader_changed_tree".into(), Some("seconder".into()))));
+}
+
+#[test]
+fn a_secondary_writer_in_production_paths_sends_the_primary_writer_back() {
+    let chain = after(executor_done(), walk("seconder", 1, Verdict::Passed, Work::Compared(None)));
+    let chain = after(chain, closed("seconder", 1));
+    let chain = after(chain, walk("tests", 1, Verdict::Passed, made("c2", &["src/a"])));
+    let reopening = chain.reopening.expect("a round is on its way");
+    assert_eq!(reopening.to, "executor".into());
+    assert!(reopening.findings.contains("src/a"));
+}
+
+#[test]
+fn a_failing_gate_reopens_the_writer_and_all_that_is_not_open_below_it() {
+    let mut chain = after(executor_done(), vec![ready(&["seconder", "obligations"]), claimed("obligations", 1)]);
+    let rework = Verdict::Rework { target: ReworkTarget::PrimaryWriter, findings: "off by one".into() };
+    chain = after(chain, vec![claimed("seconder", 1), settled("seconder", 1, answered(rework))]);
+    chain = after(chain, vec![work("seconder", 1, Work::Compared(None))]);
+
+    let reopening = chain.reopening.clone().expect("a round is on its way");
+    assert_eq!(reopening.steps, ["executor", "seconder", "obligations"].map(StepId::from));
+    let effects = outstanding(&chain);
+    assert!(effects.contains(&ChainEffect::Note { step: "seconder".into(), epoch: 1, kind: NoteKind::Failed }));
+    let job = chain.job_of(&"obligations".into(), 1);
+    assert!(effects.contains(&ChainEffect::StopJob { step: "obligations".into(), epoch: 1, job }));
+    assert!(!effects.iter().any(|effect| matches!(effect, ChainEffect::Reopen { .. })), "a running job is stopped first");
+
+    chain = after(chain, vec![settled("obligations", 1, Outcome::Stopped), ChainInput::RoundNoted { round: 2 }]);
+    assert_eq!(outstanding(&chain), [ChainEffect::Reopen { round: 2 }]);
+    chain = after(chain, vec![ChainInput::RoundReopened { round: 2 }]);
+    assert_eq!(chain.expected_ready(), BTreeSet::from(["executor".into()]));
+    assert_eq!(chain.steps[&"executor".into()].findings.as_deref(), Some("off by one"));
+    assert_eq!(chain.steps[&"executor".into()].round, 2);
+    assert_ne!(chain.job_of(&"executor".into(), 2), chain.job_of(&"executor".into(), 1));
+}
+
+#[test]
+fn the_third_failing_gate_goes_to_people() {
+    let rework = Verdict::Rework { target: ReworkTarget::PrimaryWriter, findings: "still wrong".into() };
+    let mut chain = executor_done();
+    for round in 2..=3 {
+        chain = after(chain, walk("seconder", round - 1, rework.clone(), Work::Compared(None)));
+        chain = after(chain, vec![ChainInput::RoundNoted { round }, ChainInput::RoundReopened { round }]);
+        chain = after(chain, walk("executor", round, Verdict::Passed, made(&format!("c{round}"), &[])));
+        chain = after(chain, closed("executor", round));
+    }
+    chain = after(chain, walk("seconder", 3, rework, Work::Compared(None)));
+    assert_eq!(blocked_code(&chain, "seconder").as_deref(), Some("fix_loops_exhausted"));
+    chain = after(chain, vec![ChainInput::BlockNoted { step: "seconder".into() }]);
+    assert_eq!(chain.status, Status::Blocked);
+
+    // The operator's note opens a round beyond the bound, from the step that it names.
+    chain = after(chain, vec![ChainInput::Resumed { note: "use a loop".into(), from: Some("executor".into()) }]);
+    let reopening = chain.reopening.expect("a round is on its way");
+    assert_eq!((reopening.round, reopening.findings.as_str()), (4, "use a loop"));
+    assert_eq!(reopening.steps, ["executor", "seconder"].map(StepId::from));
+}
+
+#[test]
+fn an_activation_that_fails_is_tried_once_more_and_then_blocks() {
+    let crash = || Outcome::Failed { retry: true, code: "agent_crashed".into(), detail: "exit 1".into() };
+    let fatal = Outcome::Failed { retry: false, code: "unauthorized".into(), detail: "401".into() };
+    let started = after(running(), vec![ready(&["executor"]), claimed("executor", 1)]);
+
+    let once = after(started.clone(), vec![settled("executor", 1, crash())]);
+    assert_eq!(outstanding(&once), [ChainEffect::Claim { step: "executor".into(), epoch: 2 }]);
+    let again = after(once, vec![claimed("executor", 2)]);
+    let job = again.job_of(&"executor".into(), 1);
+    let last = ChainEffect::StartJob { step: "executor".into(), epoch: 2, job, last_try: true };
+    assert_eq!(outstanding(&again), [last]);
+    let twice = after(again, vec![settled("executor", 2, crash())]);
+    assert_eq!(blocked_code(&twice, "executor").as_deref(), Some("agent_crashed"));
+
+    let at_once = after(started, vec![settled("executor", 1, fatal)]);
+    assert_eq!(blocked_code(&at_once, "executor").as_deref(), Some("unauthorized"));
+}
+
+#[test]
+fn gastown_909_a_late_word_of_an_older_epoch_changes_nothing() {
+    let crash = Outcome::Failed { retry: true, code: "agent_crashed".into(), detail: "exit 1".into() };
+    let chain = after(running(), vec![ready(&["executor"]), claimed("executor", 1), settled("executor", 1, crash)]);
+    let chain = after(chain, vec![claimed("executor", 2)]);
+    for late in [
+        settled("executor", 1, answered(Verdict::Passed)),
+        work("executor", 1, made("c1", &[])),
+        claimed("executor", 1),
+        ChainInput::EvidenceNoted { step: "executor".into(), epoch: 1 },
+        ChainInput::StepClosed { step: "executor".into() },
+    ] {
+        assert_eq!(decide(&chain, late.clone()), [], "{late:?}");
+    }
+}
+
+#[test]
+fn two_writers_never_hold_the_tree_at_once() {
+    let shape = Shape {
+        steps: vec![
+            step("first", &[], Some(Writer::Primary), Class::Step),
+            step("second", &[], Some(Writer::Primary), Class::Step),
+        ],
+        ..wide_shape()
+    };
+    let log = [
+        ChainEvent::Opened(Box::new(opening(shape))),
+        ChainEvent::TreeReady { path: "/tree".into(), branch: "b".into(), head: "c0".into() },
+    ];
+    let chain = after(fold(&log).expect("begins with Opened"), vec![ready(&["first", "second"])]);
+    assert_eq!(outstanding(&chain), [ChainEffect::Claim { step: "first".into(), epoch: 1 }]);
+}
+
+#[test]
+fn a_difference_between_bd_and_the_graph_is_remarked_once_and_bd_decides() {
+    let chain = running();
+    let events = decide(&chain, ready(&["executor", "reviewer"]));
+    assert!(matches!(&events[0], ChainEvent::Remarked { code, step: Some(step), .. }
+        if code == "readiness_divergence" && *step == "reviewer".into()));
+    assert!(events.contains(&ChainEvent::StepClaiming { step: "reviewer".into(), epoch: 1 }));
+    let lost = ChainInput::ClaimAnswered {
+        step: "reviewer".into(),
+        epoch: 1,
+        answer: ClaimAnswer::NotReady { status: "blocked".into() },
+    };
+    let chain = after(events.iter().fold(chain, evolve), vec![lost]);
+    let again = decide(&chain, ready(&["reviewer"]));
+    assert!(!again.iter().any(|event| matches!(event, ChainEvent::Remarked { .. })), "{again:?}");
+}
+
+#[test]
+fn a_step_closed_by_hand_counts_unless_it_is_a_mandatory_gate() {
+    let view = |closed: &[&str]| {
+        let status = |id: &StepId| if closed.contains(&id.as_str()) { "closed" } else { "open" };
+        ChainInput::BeadsRead(BeadsView {
+            root: Some("in_progress".into()),
+            molecule: Some("open".into()),
+            steps: running()
+                .steps
+                .keys()
+                .map(|id| (id.clone(), StepView { status: status(id).into(), assignee: None }))
+                .collect(),
+        })
+    };
+    let chain = after(running(), vec![ChainInput::Started { incarnation: 2 }, view(&["executor", "seconder"])]);
+    assert_eq!(chain.steps[&"executor".into()].phase, Phase::Closed);
+    assert!(chain.steps[&"executor".into()].by_operator);
+    assert_eq!(blocked_code(&chain, "seconder").as_deref(), Some("closed_by_hand"));
+
+    let chain = after(chain, vec![ChainInput::BlockNoted { step: "seconder".into() }]);
+    assert_eq!(chain.status, Status::Blocked);
+    let chain = after(chain, vec![ChainInput::Accepted { step: "seconder".into() }]);
+    assert_eq!(chain.status, Status::Running);
+    let chain = after(chain, closed("seconder", 0));
+    assert_eq!((&chain.steps[&"seconder".into()].phase, chain.status), (&Phase::Closed, Status::Running));
+}
+
+#[test]
+fn a_contract_bead_closed_by_somebody_else_cancels_the_chain() {
+    for (case, root, molecule) in [
+        ("the contract bead is closed", Some("closed"), Some("open")),
+        ("the molecule is closed", Some("in_progress"), Some("closed")),
+        ("the molecule is gone", Some("in_progress"), None),
+    ] {
+        let view = BeadsView {
+            root: root.map(str::to_owned),
+            molecule: molecule.map(str::to_owned),
+            steps: std::collections::BTreeMap::new(),
+        };
+        let chain = after(running(), vec![ChainInput::Started { incarnation: 2 }, ChainInput::BeadsRead(view)]);
+        assert_eq!(chain.status, Status::Cancelled { why: case.into() });
+        assert_eq!(outstanding(&chain), []);
+    }
+}
+
+#[test]
+fn a_stop_ends_running_jobs_lets_short_work_finish_and_is_undone_by_the_next_start() {
+    let chain = after(executor_done(), vec![ready(&["seconder", "obligations"]), claimed("seconder", 1)]);
+    let chain = after(chain, vec![claimed("obligations", 1), ChainInput::StopAsked { why: "Ctrl-C".into() }]);
+    let stops = outstanding(&chain);
+    assert!(stops.iter().all(|effect| matches!(effect, ChainEffect::StopJob { .. })) && stops.len() == 2, "{stops:?}");
+    let chain = after(chain, vec![settled("seconder", 1, Outcome::Stopped)]);
+    // The other one had its answer out already: its work is settled before the chain comes to rest.
+    let chain = after(chain, vec![settled("obligations", 1, answered(Verdict::Passed))]);
+    assert_eq!(chain.status, Status::Running);
+    let chain = after(chain, vec![work("obligations", 1, Work::Compared(None))]);
+    let chain = after(chain, closed("obligations", 1));
+    assert_eq!(chain.status, Status::Stopped { why: "Ctrl-C".into() });
+    assert_eq!(outstanding(&chain), []);
+
+    let chain = after(chain, vec![ChainInput::Started { incarnation: 2 }]);
+    assert_eq!(outstanding(&chain), [ChainEffect::Reread]);
+}
+
+#[test]
+fn an_abandoned_chain_frees_the_contract_bead_once_nothing_runs() {
+    let chain = after(running(), vec![ready(&["executor"]), claimed("executor", 1)]);
+    let chain = after(chain, vec![ChainInput::AbandonAsked { reason: "not wanted".into() }]);
+    assert!(matches!(outstanding(&chain)[..], [ChainEffect::StopJob { .. }]));
+    let chain = after(chain, vec![settled("executor", 1, Outcome::Stopped)]);
+    assert_eq!(outstanding(&chain), [ChainEffect::FreeRoot]);
+    let chain = after(chain, vec![ChainInput::Abandoned]);
+    assert_eq!((&chain.status, outstanding(&chain)), (&Status::Abandoned, vec![]));
+}
+
+#[test]
+fn events_survive_storage_unchanged() {
+    let mut run = Run::new(7, 3);
+    run.to_the_end();
+    for event in &run.log {
+        let text = serde_json::to_string(event).expect("events are plain data");
+        assert_eq!(serde_json::from_str::<ChainEvent>(&text).expect(&text), *event);
+    }
+}
+
+#[test]
+fn a_crash_at_every_single_event_loses_and_doubles_nothing() {
+    let mut calm = Run::new(11, 0);
+    let end = calm.to_the_end();
+    calm.check(&end).expect("the calm run holds");
+    for crash in 1..calm.log.len() {
+        let mut run = Run::new(11, 0);
+        run.crash_after(crash);
+        let end = run.to_the_end();
+        run.check(&end).unwrap_or_else(|wrong| panic!("crash after event {crash}: {wrong}"));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_fails_and_wherever_it_crashes_nothing_is_lost_or_done_twice(seed in any::<u64>(), crashes in 0..8u32) {
+        let mut run = Run::new(seed, crashes);
+        let end = run.to_the_end();
+        prop_assert!(run.check(&end).is_ok(), "seed {seed}: {}", run.check(&end).unwrap_err());
+    }
+}
