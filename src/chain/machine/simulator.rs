@@ -1,6 +1,6 @@
 //! A world for the machine: a small tracker, jobs and a worktree, all scripted by a seed, with crashes anywhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::*;
 use crate::chain::shape::{Class, Shape, Step, Writer};
@@ -100,6 +100,10 @@ pub(super) struct World {
     notes: BTreeSet<(StepId, u32, String)>,
     note_count: u32,
     failures_left: u32,
+    /// Jobs with a live process.
+    live: BTreeMap<JobId, StepId>,
+    /// What went wrong in the world itself.
+    faults: Vec<String>,
 }
 
 impl World {
@@ -118,6 +122,8 @@ impl World {
             notes: BTreeSet::new(),
             note_count: 0,
             failures_left: 6,
+            live: BTreeMap::new(),
+            faults: Vec::new(),
         }
     }
 
@@ -152,9 +158,11 @@ impl World {
             ChainEffect::Reread => vec![ChainInput::BeadsRead(self.view())],
             ChainEffect::Claim { step, epoch } => vec![self.claim(chain, step, *epoch)],
             ChainEffect::StartJob { step, epoch, job, last_try } => {
+                self.start(step, job);
                 vec![self.run_job(step, *epoch, job, *last_try)]
             }
             ChainEffect::StopJob { step, epoch, job } => {
+                self.live.remove(job);
                 let outcome = match self.settled.get(job) {
                     Some((_, done @ (Outcome::Answered { .. } | Outcome::NoAnswer { .. }))) => done.clone(),
                     _ => Outcome::Stopped,
@@ -178,6 +186,9 @@ impl World {
             }
             ChainEffect::Reopen { round } => {
                 for step in chain.reopening.as_ref().map(|open| open.steps.clone()).unwrap_or_default() {
+                    if self.live.values().any(|at| *at == step) {
+                        self.faults.push(format!("{step} was reopened under its running job"));
+                    }
                     *self.bead(&step) = Bead::default();
                 }
                 vec![ChainInput::RoundReopened { round: *round }]
@@ -235,6 +246,19 @@ impl World {
         ChainInput::ClaimAnswered { step: step.clone(), epoch, answer }
     }
 
+    /// A job's process begins; in the real world it lives until it settles or is stopped.
+    fn start(&mut self, step: &StepId, job: &JobId) {
+        let writes = |id: &StepId| self.shape.step(id).is_some_and(|step| step.writer.is_some());
+        let others: Vec<&StepId> = self.live.iter().filter(|(id, _)| *id != job).map(|(_, at)| at).collect();
+        if others.contains(&step) {
+            self.faults.push(format!("two live jobs on {step}"));
+        }
+        if writes(step) && others.into_iter().any(writes) {
+            self.faults.push(format!("{step} wrote beside another writer"));
+        }
+        self.live.insert(job.clone(), step.clone());
+    }
+
     fn run_job(&mut self, step: &StepId, epoch: u32, job: &JobId, last_try: bool) -> ChainInput {
         let known = self.settled.get(job).filter(|(wrote, outcome)| {
             *wrote == epoch || matches!(outcome, Outcome::Answered { .. } | Outcome::NoAnswer { .. })
@@ -290,11 +314,24 @@ impl World {
     }
 }
 
+fn step_of(effect: &ChainEffect) -> Option<StepId> {
+    match effect {
+        ChainEffect::StartJob { step, .. } | ChainEffect::StopJob { step, .. } | ChainEffect::SettleWork { step, .. } => {
+            Some(step.clone())
+        }
+        _ => None,
+    }
+}
+
 /// One chain driven through its world, with everything a crash can lose kept apart from what it can't.
 pub(super) struct Run {
     pub(super) log: Vec<ChainEvent>,
     pub(super) world: World,
-    in_flight: Vec<ChainInput>,
+    /// Effects that the tracker has not done yet: one at a time, in order.
+    tracker_queue: VecDeque<(ChainState, ChainEffect)>,
+    /// Effects that somebody else has not done yet, in any order.
+    others_queue: Vec<(ChainState, ChainEffect)>,
+    answers: Vec<ChainInput>,
     incarnation: u64,
     crashes_left: u32,
     resumes_left: u32,
@@ -308,7 +345,9 @@ impl Run {
         Self {
             log: vec![ChainEvent::Opened(Box::new(opening(shape.clone())))],
             world: World::new(seed, shape),
-            in_flight: Vec::new(),
+            tracker_queue: VecDeque::new(),
+            others_queue: Vec::new(),
+            answers: Vec::new(),
             incarnation: 1,
             crashes_left: crashes,
             resumes_left: 3,
@@ -329,74 +368,123 @@ impl Run {
     /// Runs until nothing is left to do; returns the last state.
     pub(super) fn to_the_end(&mut self) -> ChainState {
         self.restart();
-        for _ in 0..4_000 {
-            let state = self.state();
-            if self.crashes_left > 0 && self.dice.one_in(12) {
+        for _ in 0..6_000 {
+            if self.crashes_left > 0 && self.dice.one_in(25) {
                 self.crashes_left -= 1;
                 self.restart();
-                continue;
-            }
-            if self.in_flight.is_empty() {
-                if state.wants_ready() {
-                    let ready = self.world.ready();
-                    self.feed(ChainInput::ReadyListed(ready));
-                } else if matches!(state.status, Status::Blocked) && self.resumes_left > 0 {
-                    self.resumes_left -= 1;
-                    self.feed(ChainInput::Resumed { note: "try again".into(), from: None });
-                } else if matches!(state.status, Status::Stopped { .. }) {
-                    self.restart();
-                } else {
-                    return state;
-                }
-                continue;
-            }
-            let input = self.in_flight.remove(self.dice.below(self.in_flight.len()));
-            self.feed(input);
-            if self.dice.one_in(60) {
+            } else if self.dice.one_in(120) {
                 self.feed(ChainInput::StopAsked { why: "test".into() });
+            } else if !self.step() && !self.nudge() {
+                return self.state();
             }
         }
-        panic!("no end after 4,000 inputs: {:?}", self.state().status);
+        panic!("no end after 6,000 steps: {:?}", self.state().status);
     }
 
-    /// The process dies and another takes over: what was in flight is lost, what is on disk is folded.
+    /// Does one thing that is under way; `false` when nothing is.
+    fn step(&mut self) -> bool {
+        let choices = [!self.tracker_queue.is_empty(), !self.others_queue.is_empty(), !self.answers.is_empty()];
+        let open: Vec<usize> = (0..3).filter(|choice| choices[*choice]).collect();
+        if open.is_empty() {
+            return false;
+        }
+        match open[self.dice.below(open.len())] {
+            0 => {
+                if let Some((state, effect)) = self.tracker_queue.pop_front() {
+                    self.answers.extend(self.world.perform(&state, &effect));
+                }
+            }
+            1 => {
+                let (state, effect) = self.next_of_others();
+                self.answers.extend(self.world.perform(&state, &effect));
+            }
+            _ => {
+                let input = self.answers.remove(self.dice.below(self.answers.len()));
+                if let ChainInput::JobSettled { step, .. } = &input {
+                    self.world.live.retain(|_, at| at != step);
+                }
+                self.feed(input);
+            }
+        }
+        true
+    }
+
+    /// Jobs run beside each other, but the words about one step keep their order: one actor owns them.
+    fn next_of_others(&mut self) -> (ChainState, ChainEffect) {
+        let chosen = step_of(&self.others_queue[self.dice.below(self.others_queue.len())].1);
+        let first = self.others_queue.iter().position(|(_, effect)| step_of(effect) == chosen);
+        self.others_queue.remove(first.expect("the chosen one is in the queue"))
+    }
+
+    /// Nothing is under way: asks for ready steps, or plays the operator; `false` when the run is over.
+    fn nudge(&mut self) -> bool {
+        let state = self.state();
+        if state.wants_ready() {
+            let ready = self.world.ready();
+            self.feed(ChainInput::ReadyListed(ready));
+        } else if matches!(state.status, Status::Blocked) && self.resumes_left > 0 {
+            self.resumes_left -= 1;
+            self.feed(ChainInput::Resumed { note: "try again".into(), from: None });
+        } else if matches!(state.status, Status::Stopped { .. }) {
+            self.restart();
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// The process dies and another takes over: what was under way is lost, what is on disk is folded.
     fn restart(&mut self) {
         self.incarnation += 1;
-        self.in_flight.clear();
+        self.tracker_queue.clear();
+        self.others_queue.clear();
+        self.answers.clear();
+        self.world.live.clear();
         let input = ChainInput::Started { incarnation: self.incarnation };
         self.log.extend(decide(&self.state(), input));
         let state = self.state();
         for effect in outstanding(&state) {
-            self.in_flight.extend(self.world.perform(&state, &effect));
+            self.enqueue(state.clone(), effect);
+        }
+    }
+
+    fn enqueue(&mut self, state: ChainState, effect: ChainEffect) {
+        match effect {
+            ChainEffect::StartJob { .. } | ChainEffect::StopJob { .. } | ChainEffect::SettleWork { .. } => {
+                self.others_queue.push((state, effect));
+            }
+            ChainEffect::Pour
+            | ChainEffect::HoldRoot
+            | ChainEffect::PrepareTree
+            | ChainEffect::Reread
+            | ChainEffect::Claim { .. }
+            | ChainEffect::Note { .. }
+            | ChainEffect::Close { .. }
+            | ChainEffect::Reopen { .. }
+            | ChainEffect::NoteBlock { .. }
+            | ChainEffect::FreeRoot => self.tracker_queue.push_back((state, effect)),
         }
     }
 
     fn feed(&mut self, input: ChainInput) {
         let before = self.state();
-        for event in decide(&before, input) {
-            self.log.push(event);
-        }
+        self.log.extend(decide(&before, input));
         if self.crash_at.is_some_and(|length| self.log.len() >= length) {
             self.crash_at = None;
             return self.restart();
         }
         let after = self.state();
         for effect in newly_outstanding(&before, &after) {
-            // A crash between "on disk" and "done", or between "done" and "answered".
-            if self.crashes_left > 0 && self.dice.one_in(40) {
-                self.crashes_left -= 1;
-                if self.dice.one_in(2) {
-                    self.world.perform(&after, &effect);
-                }
-                return self.restart();
-            }
-            self.in_flight.extend(self.world.perform(&after, &effect));
+            self.enqueue(after.clone(), effect);
         }
     }
 
     /// What must hold of every run, however it went.
     pub(super) fn check(&self, end: &ChainState) -> Result<(), String> {
         let say = |text: String| Err(format!("{text}\n{:#?}", self.log));
+        if let Some(fault) = self.world.faults.first() {
+            return say(fault.clone());
+        }
         if self.world.pours != 1 {
             return say(format!("{} molecules", self.world.pours));
         }
