@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::chain::verdict::Verdict;
 use crate::ids::StepId;
 use crate::ports::{ClaimAnswer, Commit, Restored};
 
-/// What a job came to.
-#[derive(Debug, Clone, PartialEq)]
+/// What a job came to. Stored with the job, so that a later incarnation of its chain finds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
     /// It gave an answer that fits its contract.
     Answered {
@@ -32,6 +35,13 @@ pub enum Outcome {
     },
     /// It was stopped as asked.
     Stopped,
+}
+
+impl Outcome {
+    /// Returns whether the job's work is done, so that no later incarnation may do it again.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Answered { .. } | Self::NoAnswer { .. })
+    }
 }
 
 /// What the worktree came to after a job.
