@@ -1,1 +1,13 @@
-//! The tracker adapter: bd.
+//! The bd adapter: typed calls, tolerant decoding, error classes, one lock a workspace. Contract: bd 1.3.x.
+
+mod batch;
+mod classify;
+mod client;
+mod decode;
+pub(crate) mod locate;
+mod lock;
+#[cfg(test)]
+mod real;
+mod run;
+
+pub use client::{Bd, BdConfig};

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::failure::{Explain, FailureKind};
 use crate::ids::{BeadId, ChainId, StepId};
 
 /// What the tracker says of itself.
@@ -246,6 +247,14 @@ pub enum TrackerError {
         /// The repository.
         repository: PathBuf,
     },
+    /// The workspace lacks a part without which bd would open another database.
+    #[error("open the beads workspace {beads_dir}: its {missing} is missing")]
+    Damaged {
+        /// The `.beads` directory.
+        beads_dir: PathBuf,
+        /// What is missing in it.
+        missing: &'static str,
+    },
     /// The bead does not exist.
     #[error("{verb} bead {bead}: no such bead")]
     NotFound {
@@ -296,4 +305,74 @@ pub enum TrackerError {
         #[source]
         source: std::io::Error,
     },
+}
+
+impl Explain for TrackerError {
+    fn explain(&self) -> (FailureKind, &'static str, String) {
+        match self {
+            Self::Missing { .. } => (
+                FailureKind::Unusable,
+                "bd_missing",
+                "install bd 1.3 (README, section Install), then `sp doctor`".into(),
+            ),
+            Self::Unsupported { needed, .. } => {
+                let next =
+                    format!("install bd {needed} (README, section Install) or name one with SP_BD, then `sp doctor`");
+                (FailureKind::Unusable, "bd_unsupported", next)
+            }
+            Self::NoWorkspace { .. } => {
+                let next = "make one in the root of the main checkout: `bd init --prefix proj --stealth --skip-hooks \
+                            --skip-agents --quiet --non-interactive --init-if-missing`, with a prefix of your choice for \
+                            proj (README, section Install)";
+                (FailureKind::Unusable, "no_beads_workspace", next.into())
+            }
+            Self::Damaged { missing, .. } => {
+                let next = format!(
+                    "put {missing} back from a backup; don't let bd run there before, it would open an empty database"
+                );
+                (FailureKind::Unusable, "beads_workspace_damaged", next)
+            }
+            Self::NotFound { .. } => (
+                FailureKind::NotFound,
+                "bead_not_found",
+                "give the full id of a bead: `bd list` shows the open ones".into(),
+            ),
+            Self::Refused { .. } => (
+                FailureKind::Refused,
+                "bd_refused",
+                "change what bd objects to, then run the same command again".into(),
+            ),
+            Self::Failed { .. } => {
+                let next = "see that disk and `.beads` are sound (`sp doctor`), then run the same command again";
+                (FailureKind::Tracker, "bd_failed", next.into())
+            }
+            Self::TimedOut { .. } => {
+                let next = "run the same command again: it looks first what came of this one";
+                (FailureKind::Tracker, "bd_timed_out", next.into())
+            }
+            Self::Garbled { .. } => {
+                let next = "see which bd is used (`sp doctor`), then run the same command again";
+                (FailureKind::Tracker, "bd_garbled", next.into())
+            }
+            Self::Io { .. } => {
+                let next = "mend what the system objects to, then run the same command again";
+                (FailureKind::Tracker, "bd_io", next.into())
+            }
+        }
+    }
+
+    fn diagnose_command(&self) -> Option<String> {
+        match self {
+            Self::NotFound { .. } => Some("bd list".into()),
+            Self::Refused { .. } => None,
+            Self::Missing { .. }
+            | Self::Unsupported { .. }
+            | Self::NoWorkspace { .. }
+            | Self::Damaged { .. }
+            | Self::Failed { .. }
+            | Self::TimedOut { .. }
+            | Self::Garbled { .. }
+            | Self::Io { .. } => Some("sp doctor".into()),
+        }
+    }
 }

@@ -1,0 +1,262 @@
+//! The adapter against the real bd, in a workspace of its own. Needs `SP_BD`, or bd where `make tools` puts it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{Bd, BdConfig, locate};
+use crate::ids::{BeadId, ChainId};
+use crate::ports::{BatchOp, ClaimAnswer, GraphEdge, GraphNode, GraphPlan, Pour, Release, Tracker, TrackerError};
+
+/// A hermetic repository with a bd workspace; its path holds a space, a quote and an accent.
+struct Project {
+    _folder: TempDir,
+    root: PathBuf,
+    program: PathBuf,
+    bd: Bd,
+}
+
+fn program() -> PathBuf {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/bin/bd");
+    let named = std::env::var_os("SP_BD").map_or(installed, PathBuf::from);
+    locate::program(Some(&named), None)
+        .unwrap_or_else(|_| panic!("no bd at {}: run `make tools`, or set SP_BD to a bd 1.3", named.display()))
+}
+
+impl Project {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let [root, home] = ["it's a projét", "home"].map(|name| folder.path().join(name));
+        [&root, &home].map(|path| fs::create_dir(path).unwrap());
+        let program = program();
+        let bd = Bd::new(BdConfig {
+            program: program.clone(),
+            repository: root.clone(),
+            beads_dir: root.join(".beads"),
+            lock_file: root.join(".specialists/bd.lock"),
+        });
+        let project = Self { _folder: folder, bd: bd.with_variable("HOME", &home), root, program };
+        project.git(&["init", "-q", "."]);
+        project.git(&["config", "user.name", "Dev One"]);
+        project.git(&["config", "user.email", "dev1@example.test"]);
+        project.git(&["commit", "-q", "--allow-empty", "-m", "init"]);
+        assert!(matches!(locate::workspace(&project.root), Err(TrackerError::NoWorkspace { .. })));
+        assert!(matches!(project.bd.probe().await, Err(TrackerError::NoWorkspace { .. })));
+        let quiet = ["--stealth", "--skip-hooks", "--skip-agents", "--quiet", "--non-interactive", "--init-if-missing"];
+        project.plain(&[&["init", "--prefix", "proj"], quiet.as_slice()].concat());
+        fs::write(project.root.join(".git/info/exclude"), ".beads/\n*.gate.lock*\n.specialists/\n.worktrees/\n")
+            .unwrap();
+        project.bd.gc().await.unwrap();
+        project
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        self.command(Path::new("git"), arguments)
+    }
+
+    /// Runs bd as a person would.
+    fn plain(&self, arguments: &[&str]) -> String {
+        self.command(&self.program, arguments)
+    }
+
+    fn command(&self, program: &Path, arguments: &[&str]) -> String {
+        let home = self.root.with_file_name("home");
+        let output = Command::new(program)
+            .args(arguments)
+            .current_dir(&self.root)
+            .stdin(Stdio::null())
+            .envs([("HOME", home.as_os_str()), ("BD_DISABLE_METRICS", OsStr::new("1"))])
+            .envs([("BD_DISABLE_EVENT_FLUSH", "1"), ("BD_NON_INTERACTIVE", "1")])
+            .env_remove("BEADS_DIR")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    async fn state(&self, bead: &BeadId) -> (String, Option<String>) {
+        let found = self.bd.show(bead).await.unwrap().unwrap_or_else(|| panic!("no bead {bead}"));
+        (found.status, found.assignee)
+    }
+}
+
+const CHAIN: &str = "proj-mol-0a1b2c3d";
+
+fn node(key: &str, issue_type: &str) -> GraphNode {
+    let is_step = issue_type == "task";
+    GraphNode {
+        key: key.to_owned(),
+        id: if is_step { format!("{CHAIN}-{key}") } else { CHAIN.to_owned() },
+        title: format!("{key} for proj-x"),
+        issue_type: issue_type.to_owned(),
+        description: String::new(),
+        notes: String::new(),
+        priority: 2,
+        labels: if is_step { vec!["kind:step".to_owned()] } else { Vec::new() },
+        metadata: [("sp_chain", CHAIN), ("sp_bead", "proj-x"), ("sp_step", key)]
+            .map(|(name, value)| (name.to_owned(), json!(value)))
+            .into(),
+        parent_key: is_step.then(|| "mol".to_owned()),
+    }
+}
+
+/// executor, then reviewer; X waits for the molecule.
+fn plan() -> GraphPlan {
+    let blocks = || GraphEdge { edge_type: "blocks".to_owned(), ..GraphEdge::default() };
+    let key = |name: &str| Some(name.to_owned());
+    GraphPlan {
+        commit_message: "sp: pour".to_owned(),
+        nodes: vec![node("mol", "molecule"), node("executor", "task"), node("reviewer", "task")],
+        edges: vec![
+            GraphEdge { from_key: key("reviewer"), to_key: key("executor"), ..blocks() },
+            GraphEdge { from_id: key("proj-x"), to_key: key("mol"), ..blocks() },
+        ],
+    }
+}
+
+/// 200 kB of what breaks quoting, argument limits and line readers, with breaks at both ends.
+fn odd_text() -> String {
+    let odd =
+        "\n  'single' \"double\" `back` $HOME \\n \\\\ é 漢字 🎉 \u{2028}\ttab\r\ncrlf\n--flag\n{\"error\":\"x\"}\n";
+    odd.repeat(200_000 / odd.len()) + "end \n\n"
+}
+
+fn close(bead: &BeadId, reason: &str) -> BatchOp {
+    BatchOp::Close { bead: bead.clone(), reason: reason.to_owned() }
+}
+
+fn reopen(bead: &BeadId) -> BatchOp {
+    BatchOp::Update { bead: bead.clone(), status: "open", assignee: Some(String::new()) }
+}
+
+#[tokio::test]
+async fn a_real_bd_walks_a_chain_as_the_contract_says() {
+    let project = Project::new().await;
+    let bd = &project.bd;
+
+    let info = bd.probe().await.unwrap();
+    assert!(info.version.starts_with("1.3.") && info.project_id.len() == 36, "{info:?}");
+    assert_eq!((info.prefix.as_str(), info.beads_dir), ("proj", project.root.join(".beads")));
+
+    for (id, title) in [("proj-x", "X: fix the pager"), ("proj-b", "outside blocker")] {
+        project.plain(&["create", title, "--id", id]);
+    }
+    let x = BeadId::from("proj-x");
+    assert_eq!(bd.show(&"proj-none".into()).await.unwrap(), None);
+
+    pours_once_and_adopts(bd, &x).await;
+    claims_and_releases(&project).await;
+    keeps_notes_exactly(bd).await;
+    closes_and_reopens(&project, &x).await;
+    makes_worktrees(&project).await;
+    cooks(&project).await;
+    assert_eq!(project.git(&["status", "--porcelain"]), "");
+}
+
+async fn pours_once_and_adopts(bd: &Bd, x: &BeadId) {
+    assert_eq!(bd.pour(&plan()).await.unwrap(), Pour::Created);
+    assert_eq!(bd.pour(&plan()).await.unwrap(), Pour::AlreadyThere);
+    let mut other = plan();
+    other.nodes[0].metadata.insert("sp_bead".to_owned(), json!("proj-b"));
+    let refusal = bd.pour(&other).await.unwrap_err();
+    assert!(
+        matches!(refusal, TrackerError::Refused { ref reason, .. } if reason.contains("already exists")),
+        "{refusal}"
+    );
+    let molecules = bd.molecules_of(x).await.unwrap();
+    assert_eq!(molecules.iter().map(|bead| bead.id.as_str()).collect::<Vec<_>>(), [CHAIN]);
+    let contract = bd.show(x).await.unwrap().unwrap();
+    assert_eq!((contract.open_blockers, contract.open_children), (vec![CHAIN.to_owned()], vec![]));
+    let molecule = bd.show(&CHAIN.into()).await.unwrap().unwrap();
+    assert_eq!(molecule.open_children.len(), 2);
+}
+
+async fn claims_and_releases(project: &Project) {
+    let (bd, chain) = (&project.bd, ChainId::from(CHAIN));
+    let executor = chain.step_bead(&"executor".into());
+    assert_eq!(bd.ready_steps().await.unwrap(), std::slice::from_ref(&executor));
+    let claim = |step: &'static str, actor: &'static str| {
+        let chain = chain.clone();
+        async move { bd.claim_step(&chain, &step.into(), actor).await.unwrap() }
+    };
+    assert_eq!(claim("executor", "sp/e/1").await, ClaimAnswer::Claimed);
+    assert_eq!(claim("executor", "sp/e/1").await, ClaimAnswer::Claimed);
+    assert_eq!(claim("executor", "sp/e/2").await, ClaimAnswer::HeldBy("sp/e/1".to_owned()));
+    assert_eq!(claim("reviewer", "sp/r/1").await, ClaimAnswer::NotReady { status: "open".to_owned() });
+    assert_eq!(bd.ready_steps().await.unwrap(), []);
+    let missing = bd.claim_step(&chain, &"nobody".into(), "sp/n/1").await;
+    assert!(matches!(missing, Err(TrackerError::NotFound { .. })));
+
+    let release = |holder: &'static str| bd.release(&executor, holder, "epoch 1 died\n-x \"y\"");
+    assert_eq!(release("sp/e/2").await.unwrap(), Release::NotHeld);
+    assert_eq!(release("sp/e/1").await.unwrap(), Release::Released);
+    assert_eq!(release("sp/e/1").await.unwrap(), Release::NotHeld);
+    let stale = BatchOp::Update { bead: executor.clone(), status: "open", assignee: Some("sp/e/3".to_owned()) };
+    bd.batch(&[stale], "a stale holder").await.unwrap();
+    assert_eq!(release("sp/e/3").await.unwrap(), Release::Released);
+    assert_eq!(project.state(&executor).await, ("open".to_owned(), None));
+    let missing = bd.release(&"proj-none".into(), "sp/e/1", "x").await;
+    assert!(matches!(missing, Err(TrackerError::NotFound { .. })));
+}
+
+async fn keeps_notes_exactly(bd: &Bd) {
+    let bead = BeadId::from("proj-b");
+    let text = odd_text();
+    bd.append_note(&bead, &text, "sp/b/1").await.unwrap();
+    bd.append_note(&bead, "second", "sp/b/1").await.unwrap();
+    assert!(bd.show(&bead).await.unwrap().unwrap().notes == format!("{text}\nsecond"), "the note was changed");
+    let missing = bd.append_note(&"proj-none".into(), "x", "sp/b/1").await;
+    assert!(matches!(missing, Err(TrackerError::NotFound { .. })));
+}
+
+async fn closes_and_reopens(project: &Project, x: &BeadId) {
+    let (bd, chain) = (&project.bd, ChainId::from(CHAIN));
+    let [executor, reviewer] = ["executor", "reviewer"].map(|step| chain.step_bead(&step.into()));
+    let hold = BatchOp::Update { bead: x.clone(), status: "in_progress", assignee: Some(format!("sp/{CHAIN}")) };
+    bd.batch(&[hold, close(&executor, "passed: \"lint\" \\ é\nin two lines")], "sp: step closed").await.unwrap();
+    let children = bd.children(&chain.molecule()).await.unwrap();
+    let [first, second] = children.as_slice() else { panic!("{children:?}") };
+    assert_eq!((first.id.as_str(), first.status.as_str()), (executor.as_str(), "closed"));
+    assert_eq!(first.close_reason.as_deref(), Some("passed: \"lint\" \\ é in two lines"));
+    assert_eq!((second.id.as_str(), second.status.as_str()), (reviewer.as_str(), "open"));
+    assert_eq!(bd.ready_steps().await.unwrap(), std::slice::from_ref(&reviewer));
+    assert_eq!(bd.release(&executor, "sp/e/1", "x").await.unwrap(), Release::Released);
+
+    assert_eq!(bd.claim_step(&chain, &"reviewer".into(), "sp/r/1").await.unwrap(), ClaimAnswer::Claimed);
+    // All or nothing: the missing bead of the second line keeps the first from being reopened.
+    let refused = bd.batch(&[reopen(&executor), close(&"proj-none".into(), "x")], "half").await.unwrap_err();
+    assert!(matches!(refused, TrackerError::NotFound { ref bead, .. } if bead.as_str() == "proj-none"), "{refused}");
+    assert_eq!(project.state(&executor).await.0, "closed");
+    bd.batch(&[reopen(&executor), reopen(&reviewer)], "sp: round 2").await.unwrap();
+    assert_eq!(project.state(&reviewer).await, ("open".to_owned(), None));
+    assert_eq!(bd.ready_steps().await.unwrap(), [executor]);
+    assert_eq!(project.state(x).await, ("in_progress".to_owned(), Some(format!("sp/{CHAIN}"))));
+}
+
+async fn makes_worktrees(project: &Project) {
+    let path = project.root.join(".worktrees/proj-x");
+    project.git(&["branch", "feature/proj-x"]);
+    project.bd.create_worktree(&path, "feature/proj-x").await.unwrap();
+    assert!(path.join(".git").is_file());
+    let again = project.bd.create_worktree(&path.with_file_name("second"), "feature/proj-x").await.unwrap_err();
+    assert!(matches!(again, TrackerError::Refused { ref reason, .. } if reason.contains("already")), "{again}");
+}
+
+async fn cooks(project: &Project) {
+    let folder = project.root.join(".beads/formulas");
+    fs::create_dir_all(&folder).unwrap();
+    let formula = json!({"formula": "ship", "version": 1, "type": "workflow", "vars": {"x": {"required": true}},
+                         "steps": [{"id": "a", "title": "Do {{x}}"}]});
+    fs::write(folder.join("ship.formula.json"), formula.to_string()).unwrap();
+    let read = project.bd.cook("ship", None).await.unwrap();
+    assert_eq!(read["steps"][0]["title"], json!("Do {{x}}"));
+    let values = [("x".to_owned(), "it, and = that".to_owned())].into();
+    let resolved = project.bd.cook("ship", Some(&values)).await.unwrap();
+    assert_eq!(resolved["steps"][0]["title"], json!("Do it, and = that"));
+    let refused = project.bd.cook("ship", Some(&Default::default())).await.unwrap_err();
+    assert!(matches!(refused, TrackerError::Refused { ref reason, .. } if reason.contains("is required")), "{refused}");
+}
