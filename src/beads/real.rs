@@ -31,7 +31,8 @@ impl Project {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let [root, home] = ["it's a projét", "home"].map(|name| folder.path().join(name));
-        [&root, &home].map(|path| fs::create_dir(path).unwrap());
+        fs::create_dir(&root).unwrap();
+        fs::create_dir(&home).unwrap();
         let program = program();
         let bd = Bd::new(BdConfig {
             program: program.clone(),
