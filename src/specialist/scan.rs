@@ -17,14 +17,17 @@ pub(super) struct Scan {
     pub(super) object: Option<Value>,
     /// The last broken object that had the key already: from its brace to where it breaks.
     pub(super) broken: Option<Range<usize>>,
-    /// How many bytes were looked at, each time counted.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the bound on it is what the tests hold"))]
-    pub(super) looked_at: usize,
 }
 
 /// Finds the last JSON object in `text` that holds `key` at its top level and is not part of another object.
 pub(super) fn last_object_with(text: &str, key: &str) -> Scan {
+    scan(text, key).0
+}
+
+/// Also returns how many bytes were looked at, each time counted: the bound on it is what the tests hold.
+fn scan(text: &str, key: &str) -> (Scan, usize) {
     let mut scan = Scan::default();
+    let mut looked_at = 0;
     let mut passed = HashSet::new();
     let mut from = 0;
     while let Some(start) = memchr::memchr(b'{', &text.as_bytes()[from..]).map(|offset| from + offset) {
@@ -33,7 +36,7 @@ pub(super) fn last_object_with(text: &str, key: &str) -> Scan {
             continue;
         }
         let attempt = attempt(text, start, key);
-        scan.looked_at += attempt.end - start;
+        looked_at += attempt.end - start;
         let object = attempt.whole.then(|| &text[start..attempt.end]);
         // Parsed for good only where it matters; what the grammar allows and serde_json doesn't (a lone surrogate,
         // 1e999, more than 127 levels) counts as broken.
@@ -48,7 +51,7 @@ pub(super) fn last_object_with(text: &str, key: &str) -> Scan {
             passed.extend(attempt.braces);
         }
     }
-    scan
+    (scan, looked_at)
 }
 
 /// One try to read an object.
@@ -228,8 +231,8 @@ mod tests {
 
         #[test]
         fn no_byte_is_looked_at_more_than_twice(text in tricky_text()) {
-            let scan = last_object_with(&text, "k");
-            prop_assert!(scan.looked_at <= 2 * text.len(), "{} of {}", scan.looked_at, text.len());
+            let (_, looked_at) = scan(&text, "k");
+            prop_assert!(looked_at <= 2 * text.len(), "{} of {}", looked_at, text.len());
         }
     }
 
@@ -253,7 +256,7 @@ mod tests {
             "}",
         ] {
             let text = piece.repeat(size / piece.len());
-            let looked_at = last_object_with(&text, "k").looked_at;
+            let (_, looked_at) = scan(&text, "k");
             assert!(looked_at <= 2 * text.len(), "{piece}: {looked_at} of {}", text.len());
         }
     }
