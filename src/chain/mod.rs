@@ -1,5 +1,6 @@
 //! Pure: formulas, shapes, contracts and the machine of a chain. No clock, no environment, no I/O.
 
 pub mod machine;
+pub mod formula;
 pub mod shape;
 pub mod verdict;

@@ -1,0 +1,23 @@
+//! Formulas: bd's schema from text to steps with nothing left to fill in. Design: docs/design/formulas.md.
+
+mod condition;
+mod error;
+mod fields;
+mod inherit;
+mod library;
+mod nearest;
+mod parse;
+mod resolve;
+mod schema;
+mod substitute;
+mod text;
+mod vars;
+
+pub use condition::{Condition, Test};
+pub use error::{FormulaError, Place};
+pub use inherit::load;
+pub use library::{Format, FormulaSource, Listed, SearchPath, SourceText, check_name, choose};
+pub(crate) use nearest::{hint, nearest};
+pub use parse::parse;
+pub use resolve::{Resolved, ResolvedStep, resolve, resolve_named};
+pub use schema::{Formula, FormulaStep, Var, VarKind};
