@@ -8,6 +8,7 @@ mod chain;
 pub mod cli;
 mod exec;
 mod failure;
+mod formulas;
 mod git;
 mod ids;
 mod job;

@@ -2,5 +2,6 @@
 
 pub mod machine;
 pub mod formula;
+pub mod graph;
 pub mod shape;
 pub mod verdict;

@@ -13,11 +13,10 @@ mod substitute;
 mod text;
 mod vars;
 
-pub use condition::{Condition, Test};
-pub use error::{FormulaError, Place};
+pub use error::FormulaError;
 pub use inherit::load;
 pub use library::{Format, FormulaSource, Listed, SearchPath, SourceText, check_name, choose};
 pub(crate) use nearest::{hint, nearest};
 pub use parse::parse;
 pub use resolve::{Resolved, ResolvedStep, resolve, resolve_named};
-pub use schema::{Formula, FormulaStep, Var, VarKind};
+pub use schema::{Formula, FormulaStep, Var};

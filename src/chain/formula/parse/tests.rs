@@ -2,7 +2,8 @@ use serde_json::json;
 
 use super::parse;
 use crate::chain::formula::condition::{Condition, Test};
-use crate::chain::formula::{Format, Formula, FormulaError, SourceText, VarKind};
+use crate::chain::formula::schema::VarKind;
+use crate::chain::formula::{Format, Formula, FormulaError, SourceText};
 use crate::failure::Failure;
 
 fn json_text(text: &str) -> Result<Formula, FormulaError> {
