@@ -168,6 +168,9 @@ fn sp_applies_the_conditions_that_bd_cook_leaves_to_the_pour() {
     }
 }
 
+/// (name, body, variables, whether bd refuses it too)
+type Case = (&'static str, String, &'static [(&'static str, &'static str)], bool);
+
 #[test]
 fn sp_refuses_what_bd_cook_refuses_and_more() {
     let bd = Bd::new();
@@ -176,8 +179,7 @@ fn sp_refuses_what_bd_cook_refuses_and_more() {
         fs::write(file, format!(r#"{{"formula":"{name}","version":1,"type":"workflow",{body}}}"#)).unwrap();
     };
     let one = |field: &str| format!(r#""steps":[{{"id":"a","title":"A",{field}}}]"#);
-    // (name, body, variables, whether bd refuses it too)
-    let cases: Vec<(&str, String, &[(&str, &str)], bool)> = vec![
+    let cases: Vec<Case> = vec![
         ("syntax", "oops".to_owned(), &[], true),
         ("required", r#""vars":{"v":{"required":true}},"steps":[]"#.to_owned(), &[], true),
         ("empty", r#""vars":{"v":{"required":true}},"steps":[]"#.to_owned(), &[("v", "")], true),
