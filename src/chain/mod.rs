@@ -3,5 +3,10 @@
 pub mod machine;
 pub mod formula;
 pub mod graph;
+pub mod context;
+pub mod contract;
+pub mod nearest;
+pub mod pour;
+pub mod scrutiny;
 pub mod shape;
 pub mod verdict;
