@@ -1,1 +1,19 @@
-//! Context.
+//! What a step is told: the envelope of the chain, and the parts of its prompt. Design: docs/design/envelope.md.
+
+mod compose;
+mod envelope;
+mod excerpt;
+mod facts;
+mod fence;
+mod read;
+
+pub use compose::{
+    AGENTS_LIMIT, Access, CONTRACT_LIMIT, DiffText, FINDINGS_LIMIT, Handoff, INLINE_LIMIT, PromptInput, PromptParts,
+    RoundFinding, compose, resume_text, round_text,
+};
+pub use envelope::{EnvelopeClass, EnvelopeFacts, PendingStep, Position, StepStatus, UpstreamStep, envelope};
+pub use facts::{FactsError, StepProgress, facts_from};
+pub use read::{EnvelopeError, parse_envelope};
+
+#[cfg(test)]
+mod tests;
