@@ -1,1 +1,34 @@
-//! SQLite database and job files.
+//! SQLite database and job files. Design: docs/design/storage.md.
+
+mod chain_events;
+mod chains;
+mod connection;
+mod error;
+mod files;
+mod findings;
+mod job_events;
+mod jobs;
+mod migrations;
+mod owners;
+mod paths;
+mod read;
+mod results;
+#[cfg(test)]
+mod sample;
+mod settle;
+mod words;
+mod writer;
+
+pub use chain_events::{AppendChainEvents, ChainEventRow};
+pub use chains::{ChainHead, ChainPatch, ChainRow, OpenChain};
+pub use error::StoreError;
+pub use files::{Durability, JobFiles, JobLog};
+pub use findings::{Finding, FindingRow, RecordFinding, Recorded};
+pub use job_events::{AppendJobEvents, FeedRow, JobEventRow};
+pub use jobs::{JobFilter, JobRow, JobScope, JobTotals, UpsertJob};
+pub use owners::{OwnerRow, Ownership, ProcessIdentity, ReleaseOwnership, Released, Resource, TakeOwnership};
+pub use paths::{ChainDir, JobDir, Layout};
+pub use read::Reader;
+pub use settle::{SettleJob, Settled, settle_job};
+pub use words::{ChainStatus, JobStatus};
+pub use writer::{Pending, Write, Writer};

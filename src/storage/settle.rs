@@ -1,0 +1,78 @@
+//! The end of a job: row, last events and result in one transaction, between its two files.
+
+use rusqlite::Transaction;
+
+use super::error::StoreError;
+use super::files::{Durability, JobFiles};
+use super::job_events::{self, JobEventRow};
+use super::jobs::{self, JobRow};
+use super::results;
+use super::writer::{Write, Writer};
+
+/// Ends a job, once. The same settlement again is fine; another one is refused.
+///
+/// A job that the database never saw (it ran on its files alone) is taken in whole.
+#[derive(Debug, Clone)]
+pub struct SettleJob {
+    /// The record with its terminal status.
+    pub job: JobRow,
+    /// Events not yet stored; the terminal one is the last.
+    pub events: Vec<JobEventRow>,
+    /// The final answer, if there is one.
+    pub result: Option<String>,
+}
+
+impl Write for SettleJob {
+    type Answer = ();
+
+    fn apply(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
+        let (job, status) = (&self.job.job, self.job.status);
+        if !status.is_terminal() {
+            return Err(StoreError::WrongStatus { what: "settle", job: job.clone(), status });
+        }
+        if let Some(stored) = jobs::standing(tx, job)? {
+            if stored.status.is_terminal() && self.is_stored(tx, &stored)? {
+                return Ok(());
+            }
+            stored.admit(job, self.job.epoch)?;
+        }
+        jobs::put(tx, &self.job)?;
+        if let Some(stored) = jobs::standing(tx, job)? {
+            job_events::append(tx, job, &stored, &self.events)?;
+        }
+        match &self.result {
+            Some(output) => results::put(tx, job, output, self.job.updated_at_ms),
+            None => Ok(()),
+        }
+    }
+}
+
+impl SettleJob {
+    fn is_stored(&self, tx: &Transaction<'_>, stored: &jobs::Standing) -> Result<bool, StoreError> {
+        let job = &self.job.job;
+        Ok(stored.json == self.job.to_json()
+            && results::get(tx, job)? == self.result
+            && job_events::all_stored(tx, job, &self.events)?)
+    }
+}
+
+/// What came of a settlement that is in the database.
+#[derive(Debug)]
+pub struct Settled {
+    /// Why the mirror `status.json` could not be written, if it could not: the database holds the truth.
+    pub mirror: Option<StoreError>,
+}
+
+/// Settles a job in its files and in the database; blocks until all is on disk.
+///
+/// The order is result.txt, transaction, status.json: whoever reads a terminal status finds the result, and a crash
+/// in between leaves a job that is not settled yet and can be settled again.
+pub fn settle_job(writer: &Writer, files: &mut JobFiles, settle: SettleJob) -> Result<Settled, StoreError> {
+    if let Some(result) = &settle.result {
+        files.write_result(result)?;
+    }
+    let record = settle.job.clone();
+    files.sync_events()?;
+    writer.call(settle)?;
+    Ok(Settled { mirror: files.write_status(&record, Durability::Synced).err() })
+}
