@@ -60,14 +60,20 @@ pub struct ChainHead {
 
 /// What changes in a chain's row; `None` leaves it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(missing_docs, reason = "the fields are those of ChainRow")]
 pub struct ChainPatch {
+    /// How it stands.
     pub status: Option<ChainStatus>,
+    /// The resolved shape, JSON.
     pub shape_json: Option<String>,
+    /// Ref the work is based on.
     pub base_ref: Option<String>,
+    /// Commit the work is based on.
     pub base_sha: Option<String>,
+    /// Branch of the work.
     pub branch: Option<String>,
+    /// Worktree of the work.
     pub worktree_path: Option<String>,
+    /// The report of its last run, JSON.
     pub report_json: Option<String>,
 }
 

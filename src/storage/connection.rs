@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::StoreError;
 use super::migrations::{self, CURRENT};
@@ -27,14 +28,32 @@ pub(super) fn open_writer(path: &Path, now_ms: i64) -> Result<Connection, StoreE
     connection.busy_timeout(BUSY).map_err(not_opened(path))?;
     // A newer database is refused before anything of it is changed.
     refuse_newer(path, migrations::version(&connection).map_err(not_opened(path))?)?;
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0)).map_err(not_opened(path))?;
+    let mode = use_write_ahead_log(&connection).map_err(not_opened(path))?;
     if mode != "wal" {
         return Err(StoreError::NoWal { path: path.to_owned(), mode });
     }
     prepare(&connection).map_err(not_opened(path))?;
     migrations::migrate(&mut connection, path, now_ms)?;
     Ok(connection)
+}
+
+/// Switches the file to write-ahead logging; returns the mode it has then.
+///
+/// Two processes that switch one new file at once both hold a shared lock and want the exclusive one; SQLite then
+/// fails one of them without asking its busy handler. The loser finds the file switched when it asks again.
+fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<String> {
+    let switch = || connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
+    let mut answer = switch();
+    for pause_ms in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048] {
+        match &answer {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                thread::sleep(Duration::from_millis(pause_ms));
+                answer = switch();
+            }
+            Ok(_) | Err(_) => break,
+        }
+    }
+    answer
 }
 
 /// Sets what a writing connection needs beside the journal mode, which the file remembers.

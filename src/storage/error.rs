@@ -222,11 +222,21 @@ fn describe_owner(current: &Option<u32>) -> String {
 }
 
 impl StoreError {
-    /// Returns whether the same write may succeed later without anybody changing it: disk full, file locked, I/O error.
+    /// Returns whether the same call may succeed later without anybody changing it: disk full, file locked, I/O error.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::NotWritten { .. } | Self::Closed | Self::Thread { .. } | Self::File { .. } => true,
-            Self::Query { source, .. } | Self::Open { source, .. } => is_disk_fault(source),
+            Self::Closed | Self::Thread { .. } | Self::File { .. } => true,
+            Self::NotWritten { source } | Self::Query { source, .. } | Self::Open { source, .. } => matches!(
+                source.sqlite_error_code(),
+                Some(
+                    ErrorCode::DiskFull
+                        | ErrorCode::SystemIoFailure
+                        | ErrorCode::DatabaseBusy
+                        | ErrorCode::DatabaseLocked
+                        | ErrorCode::CannotOpen
+                        | ErrorCode::OutOfMemory
+                )
+            ),
             Self::NotThere { .. }
             | Self::NoWal { .. }
             | Self::NewerSchema { .. }
@@ -263,9 +273,8 @@ fn is_disk_fault(error: &rusqlite::Error) -> bool {
         Some(
             ErrorCode::DiskFull
                 | ErrorCode::SystemIoFailure
-                | ErrorCode::DatabaseBusy
-                | ErrorCode::DatabaseLocked
                 | ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
                 | ErrorCode::ReadOnly
                 | ErrorCode::CannotOpen
                 | ErrorCode::OutOfMemory
@@ -347,3 +356,6 @@ impl Explain for StoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::StoreError;
 use super::job_events::JobEventRow;
@@ -25,15 +26,17 @@ pub enum Durability {
 pub struct JobFiles {
     dir: JobDir,
     events: File,
+    last_seq: u64,
 }
 
 impl JobFiles {
     /// Makes the job's directory where it is missing and opens its timeline for appending.
     pub fn open(dir: JobDir) -> Result<Self, StoreError> {
         fs::create_dir_all(dir.path()).map_err(failed("create", dir.path()))?;
+        let last_seq = dir.read_events()?.events.iter().map(|event| event.seq).max().unwrap_or(0);
         let path = dir.events();
         let events = open_log(&path).map_err(failed("open", &path))?;
-        Ok(Self { dir, events })
+        Ok(Self { dir, events, last_seq })
     }
 
     /// Returns where the files are.
@@ -45,18 +48,22 @@ impl JobFiles {
     pub fn write_status(&self, job: &JobRow, durability: Durability) -> Result<(), StoreError> {
         let mut text = job.to_json();
         text.push('\n');
-        replace(&self.dir.status(), text.as_bytes(), durability)
+        stage(&self.dir.status(), text.as_bytes(), durability)?.publish()
     }
 
-    /// Appends to events.jsonl in one write.
+    /// Appends to events.jsonl in one write; what the file has already is left out.
     pub fn append_events(&mut self, events: &[JobEventRow]) -> Result<(), StoreError> {
         let mut lines = String::new();
-        for event in events {
+        let mut last_seq = self.last_seq;
+        for event in events.iter().filter(|event| event.seq > self.last_seq) {
             // A line feed in JSON stands between tokens only: within strings it is escaped.
             lines.extend(event.json.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c }));
             lines.push('\n');
+            last_seq = last_seq.max(event.seq);
         }
-        self.events.write_all(lines.as_bytes()).map_err(failed("append to", &self.dir.events()))
+        self.events.write_all(lines.as_bytes()).map_err(failed("append to", &self.dir.events()))?;
+        self.last_seq = last_seq;
+        Ok(())
     }
 
     /// Brings the timeline to disk.
@@ -65,8 +72,15 @@ impl JobFiles {
     }
 
     /// Writes result.txt and brings it to disk.
+    ///
+    /// For a job that runs without the database; [`super::settle_job`] does it otherwise.
     pub fn write_result(&self, text: &str) -> Result<(), StoreError> {
-        replace(&self.dir.result(), text.as_bytes(), Durability::Synced)
+        self.stage_result(text)?.publish()
+    }
+
+    /// Brings a result to disk under another name; it is not result.txt yet.
+    pub(super) fn stage_result(&self, text: &str) -> Result<Staged, StoreError> {
+        stage(&self.dir.result(), text.as_bytes(), Durability::Synced)
     }
 }
 
@@ -121,25 +135,50 @@ fn open_log(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes a file beside `path` and renames it over.
-fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StoreError> {
+/// A file that is written and waits for its name. Dropped without it, it is removed.
+#[derive(Debug)]
+pub(super) struct Staged {
+    temporary: PathBuf,
+    path: PathBuf,
+    durability: Durability,
+}
+
+impl Staged {
+    /// Gives the file its name, in the place of what had it.
+    pub(super) fn publish(&self) -> Result<(), StoreError> {
+        let rename = || {
+            fs::rename(&self.temporary, &self.path)?;
+            match self.path.parent() {
+                // The name is an entry of the directory.
+                Some(parent) if self.durability == Durability::Synced => File::open(parent)?.sync_all(),
+                Some(_) | None => Ok(()),
+            }
+        };
+        rename().map_err(failed("write", &self.path))
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // Gone when it was published.
+        drop(fs::remove_file(&self.temporary));
+    }
+}
+
+/// Writes a file beside `path`.
+fn stage(path: &Path, bytes: &[u8], durability: Durability) -> Result<Staged, StoreError> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", process::id()));
-    let temporary = path.with_file_name(name);
-    let write = || -> io::Result<()> {
-        let mut file = File::create(&temporary)?;
+    // Two incarnations of a job, in one process or in two, never write the same file.
+    name.push(format!(".{}.{}.tmp", process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
+    let staged = Staged { temporary: path.with_file_name(name), path: path.to_owned(), durability };
+    let write = || {
+        let mut file = File::create(&staged.temporary)?;
         file.write_all(bytes)?;
-        if durability == Durability::Synced {
-            file.sync_all()?;
-        }
-        fs::rename(&temporary, path)?;
-        match path.parent() {
-            // The rename itself is an entry of the directory.
-            Some(parent) if durability == Durability::Synced => File::open(parent)?.sync_all(),
-            Some(_) | None => Ok(()),
-        }
+        if durability == Durability::Synced { file.sync_all() } else { Ok(()) }
     };
-    write().map_err(failed("write", path))
+    write().map_err(failed("write", path))?;
+    Ok(staged)
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {

@@ -169,3 +169,6 @@ pub(super) fn feed(
         .and_then(|mut select| select.query_map(params![chain.as_str(), after_id, limit], read)?.collect())
         .map_err(failed("read the feed of a chain"))
 }
+
+#[cfg(test)]
+mod tests;

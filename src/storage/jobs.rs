@@ -10,14 +10,20 @@ use crate::ids::{BeadId, ChainId, JobId, StepId};
 
 /// What a job used so far. Tokens as the provider reports them; cost in US dollars, 0 where it is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the fields are named by what they count")]
 pub struct JobTotals {
+    /// Assistant turns.
     pub turns: u32,
+    /// Tool calls that ended.
     pub tool_calls: u32,
+    /// Tokens read, cached ones apart.
     pub input_tokens: i64,
+    /// Tokens written.
     pub output_tokens: i64,
+    /// Tokens read from the provider's cache.
     pub cache_read_tokens: i64,
+    /// Tokens written to the provider's cache.
     pub cache_write_tokens: i64,
+    /// Cost; a finite number.
     pub cost_usd: f64,
 }
 

@@ -3,7 +3,7 @@
 use rusqlite::Transaction;
 
 use super::error::StoreError;
-use super::files::{Durability, JobFiles};
+use super::files::{Durability, JobFiles, Staged};
 use super::job_events::{self, JobEventRow};
 use super::jobs::{self, JobRow};
 use super::results;
@@ -65,14 +65,31 @@ pub struct Settled {
 
 /// Settles a job in its files and in the database; blocks until all is on disk.
 ///
-/// The order is result.txt, transaction, status.json: whoever reads a terminal status finds the result, and a crash
-/// in between leaves a job that is not settled yet and can be settled again.
+/// The order is result.txt, commit, status.json: whoever reads a terminal status finds the result, and a crash in
+/// between leaves a job that is not settled yet and can be settled again. The result gets its name within the
+/// transaction, after the guards, so that a refused settlement can't replace what an accepted one has written.
 pub fn settle_job(writer: &Writer, files: &mut JobFiles, settle: SettleJob) -> Result<Settled, StoreError> {
-    if let Some(result) = &settle.result {
-        files.write_result(result)?;
-    }
-    let record = settle.job.clone();
+    files.append_events(&settle.events)?;
     files.sync_events()?;
-    writer.call(settle)?;
+    let staged = settle.result.as_deref().map(|result| files.stage_result(result)).transpose()?;
+    let record = settle.job.clone();
+    writer.call(SettleWithResult { settle, staged })?;
     Ok(Settled { mirror: files.write_status(&record, Durability::Synced).err() })
 }
+
+struct SettleWithResult {
+    settle: SettleJob,
+    staged: Option<Staged>,
+}
+
+impl Write for SettleWithResult {
+    type Answer = ();
+
+    fn apply(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
+        self.settle.apply(tx)?;
+        self.staged.as_ref().map_or(Ok(()), Staged::publish)
+    }
+}
+
+#[cfg(test)]
+mod tests;

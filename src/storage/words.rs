@@ -128,3 +128,6 @@ impl ChainStatus {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
