@@ -1,1 +1,9 @@
-//! Starts local programs in process groups of their own.
+//! Starts local programs in process groups of their own, and finds what escaped from them.
+
+mod identity;
+mod local;
+mod orphans;
+
+pub use identity::{ProcessId, is_alive, this_process};
+pub use local::LocalExec;
+pub use orphans::{JOB_VARIABLE, Marked, ROOT_VARIABLE, end_process, find_marked};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 
 use super::exec::{ExecError, Spawned};
+use crate::failure::{Explain, FailureKind};
 use crate::ids::JobId;
 
 /// A tool that an agent may use, by pi's names.
@@ -18,6 +19,21 @@ pub enum Tool {
     Bash,
     Edit,
     Write,
+}
+
+impl Tool {
+    /// Returns the name that pi knows the tool by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Grep => "grep",
+            Self::Find => "find",
+            Self::Ls => "ls",
+            Self::Bash => "bash",
+            Self::Edit => "edit",
+            Self::Write => "write",
+        }
+    }
 }
 
 /// Where the model's answers come from.
@@ -44,6 +60,8 @@ pub enum ModelSource {
 pub struct Launch {
     /// The job; goes into the environment as `SP_JOB_ID`, by which escaped processes are found again.
     pub job: JobId,
+    /// Root of the repository; goes into the environment as `SP_ROOT`, so that only this repository's processes count.
+    pub root: PathBuf,
     /// Working directory: the worktree.
     pub cwd: PathBuf,
     /// Session file of pi; created by pi, or continued where it exists.
@@ -89,6 +107,14 @@ pub enum AgentError {
         /// The supported range.
         needed: &'static str,
     },
+    /// pi is there but did not say which version it is.
+    #[error("ask `{program} --version`: {reason}")]
+    Unanswered {
+        /// The program asked.
+        program: String,
+        /// What came instead of a version.
+        reason: String,
+    },
     /// The write boundary could not be put in place, so a writer must not start.
     #[error("confine the session to {boundary}: no directory takes the extension file")]
     NoBoundary {
@@ -107,7 +133,61 @@ pub enum AgentError {
         #[source]
         source: std::io::Error,
     },
+    /// The session file was made in another directory, and pi would work there.
+    #[error("continue the session {file} in {wanted}: it belongs to {stored}")]
+    OtherDirectory {
+        /// The session file.
+        file: PathBuf,
+        /// The directory stored in it.
+        stored: PathBuf,
+        /// The directory that the job works in.
+        wanted: PathBuf,
+    },
     /// The program did not start.
     #[error("start a pi session")]
     Spawn(#[source] ExecError),
+}
+
+/// How pi is installed; no network host, so that it holds behind a mirror too.
+const INSTALL: &str = "run `make tools` in the sp checkout or `npm install -g @earendil-works/pi-coding-agent@1.6.0` \
+                       with node 22, then `sp doctor`";
+
+impl Explain for AgentError {
+    fn explain(&self) -> (FailureKind, &'static str, String) {
+        match self {
+            Self::Missing { .. } => (FailureKind::Unusable, "pi_missing", INSTALL.to_owned()),
+            Self::Unsupported { .. } => (FailureKind::Unusable, "pi_unsupported", INSTALL.to_owned()),
+            Self::Unanswered { .. } => (
+                FailureKind::Unusable,
+                "pi_unanswered",
+                "run the same command by hand; pi 1.6 needs node 22.19 or newer".to_owned(),
+            ),
+            Self::NoBoundary { .. } => (
+                FailureKind::Refused,
+                "no_boundary",
+                "make TMPDIR or the job's directory writable for you alone; a writer never starts unconfined"
+                    .to_owned(),
+            ),
+            Self::Prepare { path, .. } => (
+                FailureKind::Store,
+                "session_not_prepared",
+                format!("look at {} and the free space there, then run the same command again", path.display()),
+            ),
+            Self::OtherDirectory { .. } => (
+                FailureKind::Refused,
+                "session_elsewhere",
+                "restore the worktree at its old path, or let the step start a new session".to_owned(),
+            ),
+            Self::Spawn(cause) => cause.explain(),
+        }
+    }
+
+    fn diagnose_command(&self) -> Option<String> {
+        match self {
+            Self::Missing { .. } | Self::Unsupported { .. } | Self::Unanswered { .. } | Self::Spawn(_) => {
+                Some("sp doctor".to_owned())
+            }
+            Self::NoBoundary { .. } | Self::Prepare { .. } | Self::OtherDirectory { .. } => None,
+        }
+    }
 }

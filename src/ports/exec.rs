@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::failure::{Explain, FailureKind};
+
 /// A program to start. The environment of sp is inherited, then `unset` is removed and `env` is set.
 #[derive(Debug, Clone, Default)]
 pub struct Program {
@@ -51,6 +53,9 @@ impl ExitReport {
 }
 
 /// The handle of one started program and of everything in its process group.
+///
+/// Dropping it ends the whole group (KILL), waited for or not: what a program leaves behind in its group is never
+/// wanted, and an owner that panics can't do it itself.
 #[async_trait]
 pub trait Child: Send + Sync {
     /// Returns (pid, start time in clock ticks since boot) of a local process; `None` where there is none.
@@ -83,6 +88,14 @@ pub enum ExecError {
         /// Its path or name.
         program: String,
     },
+    /// Its working directory is not there.
+    #[error("start `{program}` in {directory}: no such directory")]
+    NoDirectory {
+        /// Its path or name.
+        program: String,
+        /// The directory.
+        directory: PathBuf,
+    },
     /// The system refused.
     #[error("start `{program}`")]
     Spawn {
@@ -92,6 +105,9 @@ pub enum ExecError {
         #[source]
         source: std::io::Error,
     },
+    /// The running processes could not be looked at; nothing is known about them.
+    #[error("look at the processes of this machine")]
+    Look(#[source] std::io::Error),
     /// The end of the program could not be observed.
     #[error("wait for `{program}`")]
     Wait {
@@ -101,4 +117,34 @@ pub enum ExecError {
         #[source]
         source: std::io::Error,
     },
+}
+
+impl Explain for ExecError {
+    fn explain(&self) -> (FailureKind, &'static str, String) {
+        match self {
+            Self::Missing { program } => {
+                (FailureKind::Unusable, "program_missing", format!("install `{program}`, then `sp doctor`"))
+            }
+            Self::NoDirectory { directory, .. } => (
+                FailureKind::Unusable,
+                "directory_missing",
+                format!("find out what removed {}; the branch still holds the commits", directory.display()),
+            ),
+            Self::Spawn { program, .. } => (
+                FailureKind::Unusable,
+                "program_not_started",
+                format!("check that `{program}` may be executed and that process and file limits are not reached"),
+            ),
+            Self::Look(_) => (
+                FailureKind::Unusable,
+                "processes_not_visible",
+                "check that /proc is mounted and readable, then run the same command again".to_owned(),
+            ),
+            Self::Wait { .. } => (
+                FailureKind::Internal,
+                "program_not_waited_for",
+                "see `sp ps` for what still runs; report this with the message".to_owned(),
+            ),
+        }
+    }
 }
