@@ -1,0 +1,14 @@
+//! Commands to pi and lines from pi, reduced to what sp acts on.
+
+mod command;
+mod decode;
+mod event;
+mod message;
+mod response;
+mod text;
+
+pub use command::{Command, Encoded, Encoder};
+pub use decode::{CodecError, Line, decode};
+pub use event::{BlockKind, BlockPhase, PiEvent};
+pub use message::{AssistantEnd, Role, StopReason, Usage};
+pub use response::{ModelRef, Response, SessionState, SessionStats};
