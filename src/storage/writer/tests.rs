@@ -91,6 +91,22 @@ fn a_bad_write_fails_alone_among_those_that_share_its_commit() {
 }
 
 #[test]
+fn each_commit_is_brought_to_disk() {
+    let (_dir, path) = new_database();
+    let writer = Writer::start(&path, 1).unwrap();
+    // A power cut can't be had in a test, so the settings that survive one are read back: FULL is 2.
+    let settings = Act(|tx: &Transaction<'_>| {
+        for (name, expected) in [("journal_mode", "wal"), ("synchronous", "2"), ("foreign_keys", "1")] {
+            let sql = format!("SELECT CAST({name} AS TEXT) FROM pragma_{name}");
+            let found: String = tx.query_row(&sql, [], |row| row.get(0)).unwrap();
+            assert_eq!(found, expected, "{name}");
+        }
+        Ok(())
+    });
+    writer.call(settings).unwrap();
+}
+
+#[test]
 fn a_write_that_fails_half_way_leaves_nothing_behind() {
     let (_dir, path) = new_database();
     let writer = Writer::start(&path, 1).unwrap();
