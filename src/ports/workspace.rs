@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use crate::failure::{Explain, FailureKind};
+
 /// What is known of a repository before anything is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepoFacts {
@@ -14,19 +16,21 @@ pub struct RepoFacts {
     pub branch: Option<String>,
     /// Commit of HEAD at `root`, 40 hex digits.
     pub head: String,
-    /// Number of changed or untracked paths at `root`.
+    /// Number of changed or untracked paths at `root`, without sp's and bd's own files.
     pub dirty: usize,
 }
 
-/// State of a worktree at one moment.
+/// State of a worktree at one moment. Two states are equal when nothing that git could commit differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeState {
     /// Commit of HEAD.
     pub head: String,
     /// Branch; `None` when detached.
     pub branch: Option<String>,
-    /// Changed paths, sorted; ignored files are not listed.
+    /// Changed paths, sorted; ignored files and the files of sp and bd are not listed.
     pub changes: Vec<PathChange>,
+    /// Opaque proof of the content of all tracked and untracked files; [`Workspace::restore`] can bring it back.
+    pub fingerprint: String,
 }
 
 /// One changed path of a worktree, relative to it. Raw bytes of odd names are shown lossily in text only.
@@ -34,7 +38,7 @@ pub struct TreeState {
 pub struct PathChange {
     /// Path relative to the worktree.
     pub path: String,
-    /// Whether git doesn't track it yet.
+    /// Whether HEAD doesn't hold it yet.
     pub untracked: bool,
 }
 
@@ -58,7 +62,8 @@ pub struct CommitRequest {
     pub message: String,
     /// HEAD before the turn; the commit must descend from it.
     pub before: String,
-    /// Paths that this writer may change, as globs; empty means any.
+    /// Paths that this writer may change, as globs relative to the worktree; empty means any. `*` stops at a slash,
+    /// `**` does not.
     pub allowed: Vec<String>,
     /// Ref under which anything outside `allowed` is saved before it is undone.
     pub rescue_ref: String,
@@ -82,9 +87,9 @@ pub enum Commit {
         /// Changed paths outside the allowed ones, saved under the rescue ref and undone.
         refused: Vec<String>,
     },
-    /// A hook refused the commit; the changes are still in the tree, unstaged.
+    /// A hook refused the commit, or an unfinished merge forbids one; the changes are still in the tree, unstaged.
     HookRefused {
-        /// What git and the hook printed.
+        /// What git and the hook printed, shortened to its end.
         output: String,
     },
     /// HEAD is not on the branch, or not a descendant of `before`.
@@ -97,7 +102,7 @@ pub enum Commit {
 /// What was undone in a tree that should not have changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restored {
-    /// Paths whose change was saved and undone.
+    /// Paths whose change was saved and undone; empty when only HEAD or the branch had moved.
     pub paths: Vec<String>,
     /// Ref that holds the change.
     pub rescue_ref: String,
@@ -120,13 +125,14 @@ pub trait Workspace: Send + Sync + 'static {
     /// Reads the facts of the repository; fails typed outside one and before its first commit.
     async fn facts(&self) -> Result<RepoFacts, WorkspaceError>;
 
-    /// Resolves a revision to a commit, 40 hex digits.
+    /// Resolves a revision to a commit, 40 hex digits. `HEAD` is that of the main checkout.
     async fn resolve(&self, revision: &str) -> Result<String, WorkspaceError>;
 
     /// Adds sp's own paths to the repository's exclude file, once.
     async fn exclude_own_paths(&self) -> Result<(), WorkspaceError>;
 
-    /// Returns the worktree that has a branch checked out.
+    /// Returns the worktree that has a branch checked out; `None` also when it was one of sp's and its directory is
+    /// gone, so that it can be made again. Fails with [`WorkspaceError::NoWorktree`] when another's directory is gone.
     async fn worktree_of(&self, branch: &str) -> Result<Option<PathBuf>, WorkspaceError>;
 
     /// Returns the commit of a branch, if it exists.
@@ -138,7 +144,7 @@ pub trait Workspace: Send + Sync + 'static {
     /// Reads the state of a worktree.
     async fn state(&self, tree: &Path) -> Result<TreeState, WorkspaceError>;
 
-    /// Commits a writer's turn.
+    /// Commits a writer's turn: the changes in the tree and, by what it answers, the agent's own commits.
     async fn commit(&self, request: &CommitRequest) -> Result<Commit, WorkspaceError>;
 
     /// Puts a worktree back to `before`, saving what changed under `rescue_ref`; `None` when nothing had changed.
@@ -187,6 +193,20 @@ pub enum WorkspaceError {
         /// What was asked.
         revision: String,
     },
+    /// The repository has no checkout to work beside.
+    #[error("open the repository at {path}: it is bare")]
+    Bare {
+        /// The common git directory.
+        path: PathBuf,
+    },
+    /// git is too old.
+    #[error("use git {found}: {needed} or newer is needed")]
+    TooOld {
+        /// What `git --version` says.
+        found: String,
+        /// Oldest version that does.
+        needed: &'static str,
+    },
     /// The branch exists and is not ours.
     #[error("use branch {branch}: it stands at {found}, which does not descend from {expected}")]
     ForeignBranch {
@@ -197,8 +217,8 @@ pub enum WorkspaceError {
         /// The base of the chain.
         expected: String,
     },
-    /// The worktree is gone.
-    #[error("open worktree {path}: the directory is missing")]
+    /// The worktree is gone, or what stands there is not one of this repository.
+    #[error("open worktree {path}: it is missing, or no worktree of this repository")]
     NoWorktree {
         /// The worktree.
         path: PathBuf,
@@ -220,4 +240,60 @@ pub enum WorkspaceError {
         #[source]
         source: std::io::Error,
     },
+}
+
+impl Explain for WorkspaceError {
+    fn explain(&self) -> (FailureKind, &'static str, String) {
+        match self {
+            Self::Missing { .. } => {
+                (FailureKind::Unusable, "git_missing", "install git 2.36 or newer, then `sp doctor`".into())
+            }
+            Self::TooOld { needed, .. } => {
+                (FailureKind::Unusable, "git_too_old", format!("install git {needed} or newer, then `sp doctor`"))
+            }
+            Self::NotARepository { .. } => (
+                FailureKind::Unusable,
+                "not_a_repository",
+                "change into a git repository, or make one with `git init` and a first commit".into(),
+            ),
+            Self::Bare { .. } => {
+                (FailureKind::Unusable, "bare_repository", "run it in a clone that has a checkout".into())
+            }
+            Self::NoCommit { .. } => {
+                (FailureKind::Unusable, "no_commit", "make a first commit, then run the same command again".into())
+            }
+            Self::NoRevision { .. } => {
+                (FailureKind::NotFound, "no_revision", "see what there is: `git branch --all`, `git log`".into())
+            }
+            Self::ForeignBranch { branch, .. } => (
+                FailureKind::Refused,
+                "foreign_branch",
+                format!(
+                    "see whose it is: `git log {branch}`; then choose another bead, or give that branch another name"
+                ),
+            ),
+            Self::NoWorktree { .. } => (
+                FailureKind::Git,
+                "no_worktree",
+                "see `git worktree list`; bring the directory back, then run the same command again".into(),
+            ),
+            Self::Failed { .. } => {
+                (FailureKind::Git, "git_failed", "mend what git says, then run the same command again".into())
+            }
+            Self::Io { .. } => {
+                (FailureKind::Git, "git_io", "see that the disk is writable and not full, then run it again".into())
+            }
+        }
+    }
+
+    fn diagnose_command(&self) -> Option<String> {
+        match self {
+            Self::ForeignBranch { found, expected, .. } => Some(format!("git log --oneline {expected}..{found}")),
+            Self::NoWorktree { .. } => Some("git worktree list".into()),
+            Self::NoRevision { .. } => Some("git branch --all".into()),
+            Self::Missing { .. } | Self::TooOld { .. } => Some("git --version".into()),
+            Self::Failed { .. } | Self::NoCommit { .. } => Some("git status".into()),
+            Self::NotARepository { .. } | Self::Bare { .. } | Self::Io { .. } => None,
+        }
+    }
 }
