@@ -11,9 +11,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use axum::extract::rejection::{BytesRejection, PathRejection};
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::body::{self, Body, Bytes, HttpBody};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -56,7 +56,6 @@ impl Rehearsal {
             .route("/{job}/{step}/{role}/{round}/v1/models", get(models))
             .fallback(|| async { error(StatusCode::NOT_FOUND, "rehearsal: no such route") })
             .method_not_allowed_fallback(|| async { error(StatusCode::METHOD_NOT_ALLOWED, "rehearsal: wrong method") })
-            .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
             .with_state(stage);
         let until = stop.clone().cancelled_owned();
         let server = tokio::spawn(async move { axum::serve(listener, routes).with_graceful_shutdown(until).await });
@@ -135,18 +134,14 @@ async fn models(caller: Result<Path<Caller>, PathRejection>) -> Response {
     }
 }
 
-async fn complete(
-    State(stage): State<Stage>,
-    caller: Result<Path<Caller>, PathRejection>,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
+async fn complete(State(stage): State<Stage>, caller: Result<Path<Caller>, PathRejection>, body: Body) -> Response {
     let caller = match caller {
         Ok(Path(caller)) => caller,
         Err(rejection) => return error(StatusCode::BAD_REQUEST, &rejection.body_text()),
     };
-    let body = match body {
+    let body = match read(body).await {
         Ok(body) => body,
-        Err(rejection) => return error(rejection.status(), &rejection.body_text()),
+        Err(refusal) => return refusal,
     };
     let request: Request = match serde_json::from_slice(&body) {
         Ok(request) => request,
@@ -169,6 +164,16 @@ async fn complete(
     };
     let id = format!("{}-{}", caller.job, request.serial());
     perform(stage.stop, fault, &request, Head { id, model: request.model.clone(), request_bytes }, turn)
+}
+
+/// Reads a request's body. One that announces too much is refused before it is sent.
+async fn read(request: Body) -> Result<Bytes, Response> {
+    if request.size_hint().lower() > MAX_BODY_BYTES as u64 {
+        let limit = format!("rehearsal: the request is over {MAX_BODY_BYTES} bytes");
+        return Err(error(StatusCode::PAYLOAD_TOO_LARGE, &limit));
+    }
+    let unread = |cause| error(StatusCode::BAD_REQUEST, &format!("rehearsal: read the request: {cause}"));
+    body::to_bytes(request, MAX_BODY_BYTES).await.map_err(unread)
 }
 
 /// Returns the fault that this request meets, once it is counted.
