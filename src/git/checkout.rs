@@ -7,7 +7,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -133,20 +134,20 @@ impl<'a> Checkout<'a> {
     /// Makes an index that equals HEAD and knows what the real one knows of the files on disk.
     async fn index_of_head(&self, head: Option<&str>) -> Result<ScratchIndex, WorkspaceError> {
         let index = ScratchIndex::new("read-tree")?;
-        let fill = |how: &'static str, what: Option<&str>| {
-            let call =
-                self.call(Mode::Write, "read-tree").config("core.splitIndex=false").index(&index.file()).arg(how);
-            what.into_iter().fold(call, Call::arg)
+        let fill = |how: &[&str]| {
+            let call = self.call(Mode::Write, "read-tree").config("core.splitIndex=false").index(&index.file());
+            how.iter().fold(call, |call, arg| call.arg(arg))
         };
         let Some(head) = head else {
-            self.run.ok(fill("--empty", None)).await?;
+            self.run.ok(fill(&["--empty"])).await?;
             return Ok(index);
         };
-        let copied = fs::copy(self.git_dir.join("index"), index.file()).is_ok();
-        if !copied || self.run.ok(fill("--reset", Some(head))).await.is_err() {
+        let copied = copy_with_time(&self.git_dir.join("index"), &index.file()).is_ok();
+        // `-i` here and below: files that an agent marked as unchanged are not compared, which would fail.
+        if !copied || self.run.ok(fill(&["--reset", "-i", head])).await.is_err() {
             // No index, or one that a killed git left broken: slower, since every file is hashed.
             let _ = fs::remove_file(index.file());
-            self.run.ok(fill("--reset", Some(head))).await?;
+            self.run.ok(fill(&[head])).await?;
         }
         Ok(index)
     }
@@ -248,7 +249,7 @@ impl<'a> Checkout<'a> {
 
     /// Makes the worktree's real index hold a tree, without touching files. Whatever was staged is not any more.
     pub(super) async fn set_index(&self, tree: &str) -> Result<(), WorkspaceError> {
-        self.run.ok(self.call(Mode::Write, "read-tree").args(["--reset", tree])).await?;
+        self.run.ok(self.call(Mode::Write, "read-tree").args(["--reset", "-i", tree])).await?;
         self.run.output(self.call(Mode::Write, "update-index").args(["-q", "--refresh"])).await.map(drop)
     }
 }
@@ -275,6 +276,12 @@ pub(super) async fn branch(run: &Runner, dir: &Path) -> Result<Option<String>, W
         Ended::Code(1) => Ok(None),
         _ => Err(output.failed()),
     }
+}
+
+/// Copies an index with its time: git compares that with the times of files to know which it must read again.
+fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    File::options().write(true).open(to)?.set_modified(fs::metadata(from)?.modified()?)
 }
 
 pub(super) fn text(bytes: Vec<u8>) -> String {

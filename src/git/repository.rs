@@ -76,7 +76,7 @@ impl Git {
         if revision.contains('\0') { Ok(None) } else { checkout::commit_of(&self.run, &self.root, revision).await }
     }
 
-    async fn checkout<'a>(&'a self, tree: &'a Path) -> Result<Checkout<'a>, WorkspaceError> {
+    pub(super) async fn checkout<'a>(&'a self, tree: &'a Path) -> Result<Checkout<'a>, WorkspaceError> {
         Checkout::open(&self.run, tree, &self.common).await
     }
 

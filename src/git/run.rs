@@ -190,7 +190,9 @@ impl Runner {
             command.args(["-c", "core.fsync=committed,loose-object", "-c", "core.fsyncMethod=batch"]);
         }
         command.args(&call.before).arg(call.verb).args(&call.args);
-        UNSET.iter().for_each(|name| drop(command.env_remove(name)));
+        for name in UNSET {
+            command.env_remove(name);
+        }
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true");
         if !call.upward {
             // Without its own `.git` a worktree must not pass for the repository around it.

@@ -1,6 +1,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use super::Turn;
 use crate::git::rig::{BRANCH, RESCUE, Rig};
 use crate::ports::{Commit, Workspace};
 
@@ -304,4 +305,17 @@ async fn a_bad_glob_is_an_error_before_anything_is_done() {
     rig.write("src/a.txt", "changed\n");
     assert!(rig.git.commit(&rig.request(&["src/{a"])).await.is_err());
     assert_eq!(rig.agent(&["status", "--porcelain"]), " M src/a.txt\n");
+}
+
+#[tokio::test]
+async fn a_crash_between_undoing_and_committing_changes_nothing_of_the_answer() {
+    let rig = Rig::new().await;
+    rig.write("tests/new.txt", "good");
+    rig.write("src/a.txt", "bad\n");
+    let request = rig.request(&["tests/**"]);
+    let turn = Turn::new(rig.git.checkout(&rig.tree).await.unwrap(), &request).unwrap();
+    turn.prepare().await.unwrap();
+    assert_eq!(rig.read("src/a.txt").as_deref(), Some("one\n"));
+    let (_, paths, refused) = made(rig.commit(&["tests/**"]).await);
+    assert_eq!((paths, refused), (vec!["tests/new.txt".to_owned()], vec!["src/a.txt".to_owned()]));
 }

@@ -1,5 +1,7 @@
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use crate::git::rig::{BRANCH, RESCUE, Rig};
 use crate::ports::{Restored, TreeState, Workspace};
@@ -223,4 +225,24 @@ async fn a_state_whose_content_is_gone_undoes_nothing() {
     rig.write("src/a.txt", "theirs\n");
     assert!(rig.git.restore(&rig.tree, &before, RESCUE).await.is_err());
     assert_eq!(rig.read("src/a.txt").as_deref(), Some("theirs\n"));
+}
+
+#[tokio::test]
+async fn a_change_of_the_same_size_and_time_is_seen() {
+    let rig = Rig::new().await;
+    for setting in ["core.trustctime=false", "core.checkStat=minimal"] {
+        let (key, value) = setting.split_once('=').unwrap();
+        rig.agent(&["config", key, value]);
+    }
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let date = |path: &Path| File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
+    let file = rig.tree.join("src/a.txt");
+    date(&file);
+    rig.agent(&["update-index", "-q", "--refresh"]);
+    let before = rig.state().await;
+    rig.write("src/a.txt", "ONE\n");
+    date(&file);
+    // As it stands when file and index are written in the same tick of the clock.
+    date(&rig.root.join(".git/worktrees/x-executor/index"));
+    assert_eq!(rig.restore(&before).await.unwrap().paths, ["src/a.txt"]);
 }
