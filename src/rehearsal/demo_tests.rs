@@ -124,3 +124,21 @@ fn commands_of_the_shipped_test_runners_succeed_once_all_is_written() {
         }
     }
 }
+
+#[test]
+fn the_last_answer_of_each_shipped_round_satisfies_its_role_s_schema() {
+    for name in ["code-standard-demo.json", "fix-loop.json", "single-chain.json"] {
+        for (role, rounds) in shipped(name).entries() {
+            let schema = root().join("config/schemas").join(format!("{role}.schema.json"));
+            let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+            let schema = jsonschema::validator_for(&schema).unwrap();
+            for round in rounds {
+                let text = round.turns.last().unwrap().text.unfold();
+                let answer = &text[text.find("{\n").or(text.find('{')).unwrap()..];
+                let answer: Value = serde_json::from_str(answer).unwrap();
+                let errors: Vec<String> = schema.iter_errors(&answer).map(|error| error.to_string()).collect();
+                assert!(errors.is_empty(), "{name}, {role}: {errors:?}");
+            }
+        }
+    }
+}
