@@ -1,12 +1,13 @@
 //! Pure: formulas, shapes, contracts and the machine of a chain. No clock, no environment, no I/O.
 
-pub mod machine;
-pub mod formula;
-pub mod graph;
 pub mod context;
 pub mod contract;
+pub mod formula;
+pub mod graph;
+pub mod machine;
 pub mod nearest;
 pub mod pour;
 pub mod scrutiny;
 pub mod shape;
+pub mod test_paths;
 pub mod verdict;

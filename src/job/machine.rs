@@ -229,9 +229,11 @@ fn settled(job: &mut JobState) -> Vec<JobEffect> {
         Some((StopReason::Aborted, _)) => {
             finish(job, failed("aborted", "the turn was aborted from outside".to_owned()), JobEffect::Close)
         }
-        None => {
-            finish(job, failed("empty_result", "the run ended without an answer of the model".to_owned()), JobEffect::Close)
-        }
+        None => finish(
+            job,
+            failed("empty_result", "the run ended without an answer of the model".to_owned()),
+            JobEffect::Close,
+        ),
     }
 }
 
@@ -242,9 +244,7 @@ fn judged(job: &mut JobState, reading: Reading) -> Vec<JobEffect> {
             job.phase = JobPhase::Working;
             vec![JobEffect::Prompt(PromptKind::ExtraTurn(why))]
         }
-        Reading::Answer { verdict, summary } => {
-            finish(job, Outcome::Answered { verdict, summary }, JobEffect::Close)
-        }
+        Reading::Answer { verdict, summary } => finish(job, Outcome::Answered { verdict, summary }, JobEffect::Close),
         Reading::Unusable { re_ask, .. } if !job.re_asked => {
             job.re_asked = true;
             job.phase = JobPhase::Working;
@@ -300,9 +300,7 @@ fn failed(code: &str, detail: String) -> Outcome {
 /// Returns the code of a provider error that no second try mends, by the status that its text names.
 fn fatal_code(text: &str) -> Option<&'static str> {
     let has = |needle: &str| text.to_ascii_lowercase().contains(needle);
-    let status = |code: &str| {
-        text.split(|c: char| !c.is_ascii_digit()).any(|number| number == code)
-    };
+    let status = |code: &str| text.split(|c: char| !c.is_ascii_digit()).any(|number| number == code);
     if status("401") || status("403") || has("unauthorized") || has("no api key") || has("invalid api key") {
         Some("unauthorized")
     } else if has("model not found") || has("unknown model") || status("404") {

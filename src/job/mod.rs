@@ -1,7 +1,9 @@
 //! Pure: what one job does next, and what its timeline says.
 
 mod machine;
+mod reading;
 mod timeline;
 
-pub use machine::{JobEffect, JobInput, JobPhase, JobState, PromptKind, Reading, Stopping, step};
+pub use machine::{JobEffect, JobInput, JobPhase, JobState, PromptKind, Reading, step};
+pub use reading::read;
 pub use timeline::{Mapper, TimelineEvent, Totals};

@@ -108,10 +108,8 @@ impl Mapper {
                 "compaction",
                 json!({"phase": "end", "reason": reason, "error_message": error}),
             )),
-            PiEvent::ExtensionError { extension, error, .. } => rows.push(TimelineEvent::new(
-                "extension_error",
-                json!({"extension": extension, "error_message": error}),
-            )),
+            PiEvent::ExtensionError { extension, error, .. } => rows
+                .push(TimelineEvent::new("extension_error", json!({"extension": extension, "error_message": error}))),
             // Run boundaries are told by the job itself (`run_complete`); the rest changes nothing for a reader.
             _ => {}
         }

@@ -1,10 +1,16 @@
-//! The agent adapter: pi in RPC mode. Holds the only types of pi's protocol (docs of pi 1.6: `--mode rpc`).
+//! The agent adapter: pi in RPC mode. Holds the only types of pi's protocol.
 
+mod boundary;
 mod framing;
+mod launch;
+mod private_files;
+mod probe;
 mod rpc;
 mod stderr;
 
 pub use framing::{Batch, DEFAULT_LINE_CAP, Frame, NdjsonReader};
+pub use launch::PiAgent;
+pub use probe::{PiInfo, SUPPORTED, SearchToolFault, locate, missing_search_tools, probe};
 pub use rpc::{
     AssistantEnd, BlockKind, BlockPhase, CodecError, Command, Encoded, Encoder, Line, ModelRef, PiEvent, Response,
     Role, SessionState, SessionStats, StopReason, Usage, decode,

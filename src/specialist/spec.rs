@@ -221,7 +221,7 @@ impl Specialist {
     }
 
     /// Returns what the role must answer.
-    pub fn contract(&self) -> &Contract {
+    pub fn contract(&self) -> &Arc<Contract> {
         &self.contract
     }
 }

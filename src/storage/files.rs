@@ -66,16 +66,14 @@ impl JobFiles {
         Ok(())
     }
 
+    /// Returns the number of the newest event in the file; 0 when it is empty.
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
     /// Brings the timeline to disk.
     pub fn sync_events(&self) -> Result<(), StoreError> {
         self.events.sync_data().map_err(failed("sync", &self.dir.events()))
-    }
-
-    /// Writes result.txt and brings it to disk.
-    ///
-    /// For a job that runs without the database; [`super::settle_job`] does it otherwise.
-    pub fn write_result(&self, text: &str) -> Result<(), StoreError> {
-        self.stage_result(text)?.publish()
     }
 
     /// Brings a result to disk under another name; it is not result.txt yet.

@@ -29,6 +29,6 @@ pub use jobs::{JobFilter, JobRow, JobScope, JobTotals, UpsertJob};
 pub use owners::{OwnerRow, Ownership, ProcessIdentity, ReleaseOwnership, Released, Resource, TakeOwnership};
 pub use paths::{ChainDir, JobDir, Layout};
 pub use read::Reader;
-pub use settle::{SettleJob, Settled, settle_job};
+pub use settle::{SettleJob, StagedSettlement};
 pub use words::{ChainStatus, JobStatus};
 pub use writer::{Pending, Write, Writer};

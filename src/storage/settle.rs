@@ -3,11 +3,11 @@
 use rusqlite::Transaction;
 
 use super::error::StoreError;
-use super::files::{Durability, JobFiles, Staged};
+use super::files::{JobFiles, Staged};
 use super::job_events::{self, JobEventRow};
 use super::jobs::{self, JobRow};
 use super::results;
-use super::writer::{Write, Writer};
+use super::writer::Write;
 
 /// Ends a job, once. The same settlement again is fine; another one is refused.
 ///
@@ -56,33 +56,27 @@ impl SettleJob {
     }
 }
 
-/// What came of a settlement that is in the database.
-#[derive(Debug)]
-pub struct Settled {
-    /// Why the mirror `status.json` could not be written, if it could not: the database holds the truth.
-    pub mirror: Option<StoreError>,
-}
-
-/// Settles a job in its files and in the database; blocks until all is on disk.
+/// Ends a job in its files and in the database: whoever writes this, then writes status.json.
 ///
 /// The order is result.txt, commit, status.json: whoever reads a terminal status finds the result, and a crash in
 /// between leaves a job that is not settled yet and can be settled again. The result gets its name within the
 /// transaction, after the guards, so that a refused settlement can't replace what an accepted one has written.
-pub fn settle_job(writer: &Writer, files: &mut JobFiles, settle: SettleJob) -> Result<Settled, StoreError> {
-    files.append_events(&settle.events)?;
-    files.sync_events()?;
-    let staged = settle.result.as_deref().map(|result| files.stage_result(result)).transpose()?;
-    let record = settle.job.clone();
-    writer.call(SettleWithResult { settle, staged })?;
-    Ok(Settled { mirror: files.write_status(&record, Durability::Synced).err() })
-}
-
-struct SettleWithResult {
+pub struct StagedSettlement {
     settle: SettleJob,
     staged: Option<Staged>,
 }
 
-impl Write for SettleWithResult {
+impl StagedSettlement {
+    /// Appends the events to the job's file, syncs it, and stages the result beside its final name. Blocks.
+    pub fn stage(files: &mut JobFiles, settle: SettleJob) -> Result<Self, StoreError> {
+        files.append_events(&settle.events)?;
+        files.sync_events()?;
+        let staged = settle.result.as_deref().map(|result| files.stage_result(result)).transpose()?;
+        Ok(Self { settle, staged })
+    }
+}
+
+impl Write for StagedSettlement {
     type Answer = ();
 
     fn apply(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {

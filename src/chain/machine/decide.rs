@@ -7,6 +7,7 @@ use super::evolve::evolve;
 use super::input::{BeadsView, ChainInput, Outcome, Work};
 use super::judge::{Ruling, judge};
 use super::state::{Activity, Blocked, ChainState, Phase, Status};
+use crate::chain::verdict::{BlockReason, Verdict};
 use crate::ids::StepId;
 use crate::ports::ClaimAnswer;
 
@@ -270,10 +271,14 @@ impl Draft {
         }
         match outcome {
             Outcome::Answered { verdict, summary } => {
+                if let Verdict::Passed { remark: Some(detail) } = &verdict {
+                    let code = "passed_with_remark".to_owned();
+                    self.push(ChainEvent::Remarked { code, step: Some(step.clone()), detail: detail.clone() });
+                }
                 self.push(ChainEvent::JobAnswered { step, epoch, verdict, summary });
             }
             Outcome::NoAnswer { problem } => {
-                let verdict = crate::chain::verdict::Verdict::Blocked { reason: "no_verdict".into(), detail: problem };
+                let verdict = Verdict::Blocked { reason: BlockReason::NoVerdict, detail: problem };
                 self.push(ChainEvent::JobAnswered { step, epoch, verdict, summary: "no usable answer".into() });
             }
             Outcome::Stopped if self.chain.is_halting(&step) => self.push(ChainEvent::StepInterrupted { step, epoch }),

@@ -135,10 +135,7 @@ fn dispatch(chain: &mut ChainState, step: &StepId, job: &crate::ids::JobId) {
     let judged = chain.upstream_commit(step).to_owned();
     let is_writer = chain.shape.step(step).is_some_and(|shape| shape.writer.is_some());
     let others: Vec<StepId> = chain.active().map(|(other, _, _)| other.id.clone()).filter(|id| id != step).collect();
-    let beside_writer = others
-        .iter()
-        .filter_map(|id| chain.shape.step(id))
-        .any(|other| other.writer.is_some());
+    let beside_writer = others.iter().filter_map(|id| chain.shape.step(id)).any(|other| other.writer.is_some());
     if is_writer {
         for other in &others {
             with(chain, other, |state| state.shared = true);
@@ -167,14 +164,7 @@ fn settle(chain: &mut ChainState, step: &StepId, head: &str) {
     }
 }
 
-fn open_round(
-    chain: &mut ChainState,
-    round: u32,
-    cause: &Cause,
-    to: &StepId,
-    steps: &[StepId],
-    findings: &str,
-) {
+fn open_round(chain: &mut ChainState, round: u32, cause: &Cause, to: &StepId, steps: &[StepId], findings: &str) {
     chain.round = round;
     let gate = match cause {
         Cause::Gate(gate) => {
@@ -208,7 +198,9 @@ fn reopen(chain: &mut ChainState, round: u32) {
             state.before = None;
             state.shared = false;
             state.by_operator = false;
-            state.findings = (*step == reopening.to).then(|| reopening.findings.clone());
+            let works_first = *step == reopening.to;
+            state.findings = works_first.then(|| reopening.findings.clone());
+            state.sent_back_by = reopening.gate.clone().filter(|_| works_first);
         });
     }
 }

@@ -3,7 +3,7 @@
 use super::input::Work;
 use super::state::{Blocked, ChainState};
 use crate::chain::shape::{Step, Writer};
-use crate::chain::verdict::{ReworkTarget, Verdict};
+use crate::chain::verdict::{BlockReason, ReworkTarget, Verdict};
 use crate::ids::StepId;
 use crate::ports::Commit;
 
@@ -53,13 +53,14 @@ fn committed(chain: &ChainState, step: &Step, verdict: &Verdict, commit: &Commit
             let branch = chain.tree.as_ref().map_or("", |tree| tree.branch.as_str());
             (block("off_branch", &format!("HEAD of the worktree is at {found}, not on {branch}")), head)
         }
-        Commit::Made { head: made, refused, .. } => {
-            (refused_paths(chain, step, refused).unwrap_or_else(|| rule(chain, step, verdict, made.clone())), made.clone())
-        }
+        Commit::Made { head: made, refused, .. } => (
+            refused_paths(chain, step, refused).unwrap_or_else(|| rule(chain, step, verdict, made.clone())),
+            made.clone(),
+        ),
         Commit::Nothing { refused } => {
             let ruling = refused_paths(chain, step, refused).unwrap_or_else(|| match (step.writer, verdict) {
-                (Some(Writer::Primary), Verdict::Passed) => {
-                    block("empty_diff", &format!("{} reports success, but nothing changed", step.role))
+                (Some(Writer::Primary), Verdict::Passed { .. }) => {
+                    block(BlockReason::EmptyDiff.code(), &format!("{} reports success, but nothing changed", step.role))
                 }
                 (_, verdict) => rule(chain, step, verdict, head.clone()),
             });
@@ -84,11 +85,11 @@ fn refused_paths(chain: &ChainState, step: &Step, refused: &[String]) -> Option<
 
 fn rule(chain: &ChainState, step: &Step, verdict: &Verdict, commit: String) -> Ruling {
     match verdict {
-        Verdict::Passed => Ruling::Pass { commit },
+        Verdict::Passed { .. } => Ruling::Pass { commit },
         Verdict::Rework { target, findings } => rework(chain, step, *target, findings.clone()),
-        Verdict::Blocked { reason, detail } => block(reason, detail),
+        Verdict::Blocked { reason, detail } => block(reason.code(), detail),
         // The job gave the extra turn already.
-        Verdict::Again { why } => block("partial_result", why),
+        Verdict::Again { why } => block(BlockReason::Incomplete.code(), why),
     }
 }
 

@@ -13,7 +13,6 @@ mod simulator;
 #[cfg(test)]
 mod tests;
 
-
 pub use decide::decide;
 pub use event::{Cause, ChainEvent, ClosedBy, Opening};
 pub use evolve::{evolve, fold};

@@ -55,7 +55,8 @@ pub enum ChainEffect {
         /// Whether a failure of it ends the job, since no try is left.
         last_try: bool,
     },
-    /// Stop a job; it answers with `JobSettled`.
+    /// Stop a job; it answers with `JobSettled`. It goes on with the next start of the chain, unless a round or the end
+    /// of the chain leaves it behind.
     StopJob {
         /// Step.
         step: StepId,
@@ -159,7 +160,10 @@ fn steps(chain: &ChainState, effects: &mut Vec<ChainEffect>) {
             Phase::Active(Activity::Noting) => effects.push(ChainEffect::Note { step, epoch, kind: NoteKind::Passed }),
             Phase::Active(Activity::Closing) => effects.push(ChainEffect::Close { step }),
             Phase::Blocked { noted: false, .. } => effects.push(ChainEffect::NoteBlock { step }),
-            Phase::Active(Activity::Interrupted) | Phase::Blocked { noted: true, .. } | Phase::Pending | Phase::Closed => {}
+            Phase::Active(Activity::Interrupted)
+            | Phase::Blocked { noted: true, .. }
+            | Phase::Pending
+            | Phase::Closed => {}
         }
     }
 }

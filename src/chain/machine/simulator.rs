@@ -280,7 +280,7 @@ impl World {
     fn outcome(&mut self, step: &StepId, last_try: bool) -> Outcome {
         let fails = self.failures_left > 0 && self.dice.one_in(4);
         if !fails {
-            return Outcome::Answered { verdict: Verdict::Passed, summary: "passed".into() };
+            return Outcome::Answered { verdict: Verdict::Passed { remark: None }, summary: "passed".into() };
         }
         self.failures_left -= 1;
         let writes = self.shape.step(step).is_some_and(|step| step.writer.is_some());
@@ -316,9 +316,9 @@ impl World {
 
 fn step_of(effect: &ChainEffect) -> Option<StepId> {
     match effect {
-        ChainEffect::StartJob { step, .. } | ChainEffect::StopJob { step, .. } | ChainEffect::SettleWork { step, .. } => {
-            Some(step.clone())
-        }
+        ChainEffect::StartJob { step, .. }
+        | ChainEffect::StopJob { step, .. }
+        | ChainEffect::SettleWork { step, .. } => Some(step.clone()),
         _ => None,
     }
 }

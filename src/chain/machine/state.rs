@@ -148,6 +148,8 @@ pub struct StepState {
     pub commit: Option<String>,
     /// What this round asks of the step: findings of a gate or a note of the operator.
     pub findings: Option<String>,
+    /// Gate whose findings these are; `None` for the operator's note.
+    pub sent_back_by: Option<StepId>,
     /// One line about the answer, for people.
     pub summary: Option<String>,
     /// Whether another writer worked in the tree while this step ran.
@@ -167,6 +169,7 @@ impl StepState {
             before: None,
             commit: None,
             findings: None,
+            sent_back_by: None,
             summary: None,
             shared: false,
             by_operator: false,

@@ -65,7 +65,7 @@ fn closed(step: &str, epoch: u32) -> Vec<ChainInput> {
 
 /// A chain whose executor has passed with commit c1.
 fn executor_done() -> ChainState {
-    let chain = after(running(), walk("executor", 1, Verdict::Passed, made("c1", &[])));
+    let chain = after(running(), walk("executor", 1, Verdict::Passed { remark: None }, made("c1", &[])));
     after(chain, closed("executor", 1))
 }
 
@@ -80,31 +80,26 @@ fn blocked_code(chain: &ChainState, step: &str) -> Option<String> {
 fn a_writers_turn_is_judged_by_its_commit() {
     let rework = Verdict::Rework { target: ReworkTarget::PrimaryWriter, findings: "bug in src/a".into() };
     for (case, verdict, done, expected) in [
-        ("success with a commit passes", Verdict::Passed, made("c1", &[]), Ok(Activity::Noting)),
+        ("success with a commit passes", Verdict::Passed { remark: None }, made("c1", &[]), Ok(Activity::Noting)),
         (
             "success without a diff is not believed",
-            Verdict::Passed,
+            Verdict::Passed { remark: None },
             Work::Committed(Commit::Nothing { refused: vec![] }),
             Err("empty_diff"),
         ),
         (
             "a refusing hook blocks",
-            Verdict::Passed,
+            Verdict::Passed { remark: None },
             Work::Committed(Commit::HookRefused { output: "no".into() }),
             Err("hook_refused"),
         ),
         (
             "HEAD off the branch blocks",
-            Verdict::Passed,
+            Verdict::Passed { remark: None },
             Work::Committed(Commit::OffBranch { found: "main".into() }),
             Err("off_branch"),
         ),
-        (
-            "partial twice blocks",
-            Verdict::Again { why: "half done".into() },
-            made("c1", &[]),
-            Err("partial_result"),
-        ),
+        ("partial twice blocks", Verdict::Again { why: "half done".into() }, made("c1", &[]), Err("incomplete")),
         ("a writer with nobody above it to fix", rework, made("c1", &[]), Err("no_writer_to_fix")),
     ] {
         let chain = after(running(), walk("executor", 1, verdict, done));
@@ -118,16 +113,17 @@ fn a_writers_turn_is_judged_by_its_commit() {
 #[test]
 fn a_reader_that_changed_the_tree_has_its_verdict_voided() {
     let restored = Restored { paths: vec!["src/a".into()], rescue_ref: "refs/sp/rescue/j".into() };
-    let chain = after(executor_done(), walk("seconder", 1, Verdict::Passed, Work::Compared(Some(restored))));
+    let chain =
+        after(executor_done(), walk("seconder", 1, Verdict::Passed { remark: None }, Work::Compared(Some(restored))));
     assert_eq!(blocked_code(&chain, "seconder").as_deref(), Some("reader_changed_tree"));
     assert!(chain.remarks.contains(&("reader_changed_tree".into(), Some("seconder".into()))));
 }
 
 #[test]
 fn a_secondary_writer_in_production_paths_sends_the_primary_writer_back() {
-    let chain = after(executor_done(), walk("seconder", 1, Verdict::Passed, Work::Compared(None)));
+    let chain = after(executor_done(), walk("seconder", 1, Verdict::Passed { remark: None }, Work::Compared(None)));
     let chain = after(chain, closed("seconder", 1));
-    let chain = after(chain, walk("tests", 1, Verdict::Passed, made("c2", &["src/a"])));
+    let chain = after(chain, walk("tests", 1, Verdict::Passed { remark: None }, made("c2", &["src/a"])));
     let reopening = chain.reopening.expect("a round is on its way");
     assert_eq!(reopening.to, "executor".into());
     assert!(reopening.findings.contains("src/a"));
@@ -146,7 +142,10 @@ fn a_failing_gate_reopens_the_writer_and_all_that_is_not_open_below_it() {
     assert!(effects.contains(&ChainEffect::Note { step: "seconder".into(), epoch: 1, kind: NoteKind::Failed }));
     let job = chain.job_of(&"obligations".into(), 1);
     assert!(effects.contains(&ChainEffect::StopJob { step: "obligations".into(), epoch: 1, job }));
-    assert!(!effects.iter().any(|effect| matches!(effect, ChainEffect::Reopen { .. })), "a running job is stopped first");
+    assert!(
+        !effects.iter().any(|effect| matches!(effect, ChainEffect::Reopen { .. })),
+        "a running job is stopped first"
+    );
 
     chain = after(chain, vec![settled("obligations", 1, Outcome::Stopped), ChainInput::RoundNoted { round: 2 }]);
     assert_eq!(outstanding(&chain), [ChainEffect::Reopen { round: 2 }]);
@@ -164,7 +163,8 @@ fn the_third_failing_gate_goes_to_people() {
     for round in 2..=3 {
         chain = after(chain, walk("seconder", round - 1, rework.clone(), Work::Compared(None)));
         chain = after(chain, vec![ChainInput::RoundNoted { round }, ChainInput::RoundReopened { round }]);
-        chain = after(chain, walk("executor", round, Verdict::Passed, made(&format!("c{round}"), &[])));
+        chain =
+            after(chain, walk("executor", round, Verdict::Passed { remark: None }, made(&format!("c{round}"), &[])));
         chain = after(chain, closed("executor", round));
     }
     chain = after(chain, walk("seconder", 3, rework, Work::Compared(None)));
@@ -204,7 +204,7 @@ fn gastown_909_a_late_word_of_an_older_epoch_changes_nothing() {
     let chain = after(running(), vec![ready(&["executor"]), claimed("executor", 1), settled("executor", 1, crash)]);
     let chain = after(chain, vec![claimed("executor", 2)]);
     for late in [
-        settled("executor", 1, answered(Verdict::Passed)),
+        settled("executor", 1, answered(Verdict::Passed { remark: None })),
         work("executor", 1, made("c1", &[])),
         claimed("executor", 1),
         ChainInput::EvidenceNoted { step: "executor".into(), epoch: 1 },
@@ -301,7 +301,7 @@ fn a_stop_ends_running_jobs_lets_short_work_finish_and_is_undone_by_the_next_sta
     assert!(stops.iter().all(|effect| matches!(effect, ChainEffect::StopJob { .. })) && stops.len() == 2, "{stops:?}");
     let chain = after(chain, vec![settled("seconder", 1, Outcome::Stopped)]);
     // The other one had its answer out already: its work is settled before the chain comes to rest.
-    let chain = after(chain, vec![settled("obligations", 1, answered(Verdict::Passed))]);
+    let chain = after(chain, vec![settled("obligations", 1, answered(Verdict::Passed { remark: None }))]);
     assert_eq!(chain.status, Status::Running);
     let chain = after(chain, vec![work("obligations", 1, Work::Compared(None))]);
     let chain = after(chain, closed("obligations", 1));

@@ -59,9 +59,9 @@ fn reported(effects: &[JobEffect]) -> Option<&Outcome> {
 fn a_good_turn_is_read_judged_persisted_closed_and_reported_in_this_order() {
     let mut inputs = vec![ready()];
     inputs.extend(turn());
-    inputs.extend([answer(Verdict::Passed), exit()]);
+    inputs.extend([answer(Verdict::Passed { remark: None }), exit()]);
     let (_, effects) = run(false, inputs);
-    let outcome = Outcome::Answered { verdict: Verdict::Passed, summary: "s".into() };
+    let outcome = Outcome::Answered { verdict: Verdict::Passed { remark: None }, summary: "s".into() };
     let expected = [
         JobEffect::Prompt(PromptKind::Full),
         JobEffect::ReadText,
@@ -159,14 +159,20 @@ fn a_stop_aborts_the_turn_first_and_ends_the_process_after() {
 fn an_answer_that_is_out_counts_though_a_stop_comes() {
     let mut inputs = vec![ready()];
     inputs.extend(turn());
-    inputs.extend([JobInput::StopAsked, answer(Verdict::Passed), exit()]);
+    inputs.extend([JobInput::StopAsked, answer(Verdict::Passed { remark: None }), exit()]);
     let (_, effects) = run(false, inputs);
     assert!(matches!(reported(&effects), Some(Outcome::Answered { .. })));
 }
 
 #[test]
 fn there_is_exactly_one_report_whatever_comes_after() {
-    let late = [quiet(), answer(Verdict::Passed), JobInput::Stalled { silence_ms: 1 }, exit(), JobInput::StopAsked];
+    let late = [
+        quiet(),
+        answer(Verdict::Passed { remark: None }),
+        JobInput::Stalled { silence_ms: 1 },
+        exit(),
+        JobInput::StopAsked,
+    ];
     let mut inputs = vec![ready(), exit()];
     inputs.extend(late);
     let (_, effects) = run(false, inputs);

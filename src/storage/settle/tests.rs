@@ -87,7 +87,7 @@ fn files_and_database_agree_after_a_settlement() {
     let writer = Writer::start(&layout.database(), 1).unwrap();
     let mut files = JobFiles::open(layout.job(&JobId::new("j")).unwrap()).unwrap();
     writer.call(UpsertJob(job("j"))).unwrap();
-    let settled = settle_job(&writer, &mut files, settle("j")).unwrap();
+    settle_job(&writer, &mut files, settle("j")).unwrap();
     assert!(settled.mirror.is_none());
     let reader = Reader::open(&layout.database()).unwrap();
     assert_eq!(files.dir().read_status().unwrap(), reader.job(&JobId::new("j")).unwrap());
@@ -108,4 +108,10 @@ fn a_refused_settlement_leaves_the_files_as_they_were() {
     assert!(matches!(settle_job(&writer, &mut files, settle("j")), Err(StoreError::StaleEpoch { .. })));
     assert_eq!(files.dir().read_status().unwrap(), Some(current));
     assert_eq!(files.dir().read_result().unwrap().as_deref(), Some("of epoch 2"));
+}
+
+fn settle_job(writer: &Writer, files: &mut JobFiles, settle: SettleJob) -> Result<(), StoreError> {
+    let record = settle.job.clone();
+    writer.call(StagedSettlement::stage(files, settle)?)?;
+    files.write_status(&record, Durability::Synced)
 }

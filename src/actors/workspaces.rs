@@ -1,0 +1,203 @@
+//! Workspaces: branches, worktrees and commits, one thing at a time in each worktree.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::Mutex;
+
+use super::prepare::before;
+use super::tracker::TrackerHandle;
+use crate::chain::machine::{ChainInput, ChainState, Work};
+use crate::chain::shape::{Step, Writer};
+use crate::chain::test_paths::TEST_PATHS;
+use crate::failure::Explain;
+use crate::git::{branch_for, rescue_ref, worktree_for};
+use crate::ids::{JobId, StepId};
+use crate::messages::{CoordinatorMsg, WorkspacesMsg};
+use crate::ports::{CommitRequest, Workspace, WorkspaceError};
+use crate::storage::Layout;
+
+/// The actor's configuration.
+#[derive(Clone)]
+pub struct Workspaces {
+    /// The repository.
+    pub workspace: Arc<dyn Workspace>,
+    /// Makes the worktrees (`bd worktree create` is the only way, R0-055).
+    pub tracker: TrackerHandle,
+    /// Root of the main checkout.
+    pub root: PathBuf,
+    /// Files of jobs.
+    pub layout: Layout,
+}
+
+/// One lock a worktree.
+#[derive(Default)]
+pub struct Locks(HashMap<String, Arc<Mutex<()>>>);
+
+impl Actor for Workspaces {
+    type Msg = WorkspacesMsg;
+    type State = Locks;
+    type Arguments = ();
+
+    async fn pre_start(&self, _: ActorRef<WorkspacesMsg>, (): ()) -> Result<Locks, ActorProcessingErr> {
+        Ok(Locks::default())
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<WorkspacesMsg>,
+        mail: WorkspacesMsg,
+        locks: &mut Locks,
+    ) -> Result<(), ActorProcessingErr> {
+        let this = self.clone();
+        match mail {
+            WorkspacesMsg::PrepareTree { chain, reply_to } => {
+                tokio::spawn(async move {
+                    let input = match this.prepare(&chain).await {
+                        Ok(input) => input,
+                        Err((code, detail)) => ChainInput::ChainRefused { code, detail },
+                    };
+                    drop(reply_to.cast(CoordinatorMsg::Input(Box::new(input))));
+                });
+            }
+            WorkspacesMsg::Look { tree, reply } => {
+                tokio::spawn(async move { reply.send(this.workspace.state(&tree).await) });
+            }
+            WorkspacesMsg::SettleWork { chain, step, epoch, job, reply_to } => {
+                let tree = chain.tree.as_ref().map(|tree| tree.path.clone()).unwrap_or_default();
+                let lock = Arc::clone(locks.0.entry(tree).or_default());
+                tokio::spawn(async move {
+                    let _turn = lock.lock().await;
+                    let input = match this.settle(&chain, &step, &job).await {
+                        Ok(work) => ChainInput::WorkSettled { step, epoch, work },
+                        Err((code, detail)) => ChainInput::StepRefused { step, code, detail },
+                    };
+                    drop(reply_to.cast(CoordinatorMsg::Input(Box::new(input))));
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+type Refused = (String, String);
+
+fn refused(error: impl Explain) -> Refused {
+    let (_, code, next) = error.explain();
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(why) = cause {
+        text = format!("{text}: {why}");
+        cause = why.source();
+    }
+    (code.to_owned(), format!("{text} ({next})"))
+}
+
+impl Workspaces {
+    /// Makes the branch and the worktree of a chain, or finds them.
+    async fn prepare(&self, chain: &ChainState) -> Result<ChainInput, Refused> {
+        let role = chain.shape.steps.iter().find(|step| step.writer.is_some()).or(chain.shape.steps.first());
+        let role = role.map_or("chain", |step| step.role.as_str());
+        let branch = branch_for(&chain.bead, role).map_err(refused)?;
+        let path = worktree_for(&self.root, &chain.bead, role).map_err(refused)?;
+        self.workspace.exclude_own_paths().await.map_err(refused)?;
+        self.workspace.make_branch(&branch, &chain.base).await.map_err(refused)?;
+        let found = self.workspace.worktree_of(&branch).await.map_err(refused)?;
+        match found {
+            Some(found) if found == path => {}
+            Some(found) => {
+                let detail =
+                    format!("branch {branch} is checked out at {}, not at {}", found.display(), path.display());
+                return Err(("branch_elsewhere".to_owned(), detail));
+            }
+            None => self.create(&path, &branch).await?,
+        }
+        let state = self.workspace.state(&path).await.map_err(refused)?;
+        let path = path.to_string_lossy().into_owned();
+        Ok(ChainInput::TreeReady { path, branch, head: state.head })
+    }
+
+    async fn create(&self, path: &Path, branch: &str) -> Result<(), Refused> {
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)
+                .map_err(|error| ("worktree_parent".to_owned(), format!("make {}: {error}", parent.display())))?;
+        }
+        self.tracker.create_worktree(path, branch).await.map_err(refused)
+    }
+
+    /// Commits a writer's turn, or puts back what a reader changed.
+    async fn settle(&self, chain: &ChainState, step: &StepId, job: &JobId) -> Result<Work, Refused> {
+        let unknown = || ("no_such_step".to_owned(), step.to_string());
+        let shape = chain.shape.step(step).ok_or_else(unknown)?;
+        let tree = chain.tree.as_ref().ok_or_else(|| ("no_worktree".to_owned(), step.to_string()))?;
+        let state = chain.steps.get(step).ok_or_else(unknown)?;
+        let path = PathBuf::from(&tree.path);
+        let rescue_ref = rescue_ref(job).map_err(refused)?;
+        if shape.writer.is_some() {
+            let request = CommitRequest {
+                tree: path,
+                branch: tree.branch.clone(),
+                message: message(chain, shape, state.round),
+                before: state.before.clone().unwrap_or_else(|| tree.head.clone()),
+                allowed: allowed(shape),
+                rescue_ref,
+            };
+            return self.workspace.commit(&request).await.map(Work::Committed).map_err(refused);
+        }
+        if state.shared {
+            // Another writer worked here meanwhile: what changed can't be laid at this reader's door.
+            return Ok(Work::Compared(None));
+        }
+        self.compare(&path, job, &rescue_ref).await.map(Work::Compared)
+    }
+
+    async fn compare(
+        &self,
+        tree: &Path,
+        job: &JobId,
+        rescue_ref: &str,
+    ) -> Result<Option<crate::ports::Restored>, Refused> {
+        let dir = self.layout.job(job).map_err(refused)?;
+        let then = before(&dir).map_err(|error| ("job_file".to_owned(), format!("read how the tree was: {error}")))?;
+        let now = self.workspace.state(tree).await.map_err(refused)?;
+        let tracked = |state: &crate::ports::TreeState| -> Vec<String> {
+            state.changes.iter().filter(|change| !change.untracked).map(|change| change.path.clone()).collect()
+        };
+        // New untracked files (coverage, caches) are no change of the work under judgement.
+        if now.head == then.head && now.branch == then.branch && tracked(&now) == tracked(&then) {
+            return Ok(None);
+        }
+        self.workspace.restore(tree, &then, rescue_ref).await.map_err(refused)
+    }
+}
+
+fn allowed(step: &Step) -> Vec<String> {
+    match step.writer {
+        Some(Writer::Secondary) => TEST_PATHS.iter().map(|glob| (*glob).to_owned()).collect(),
+        Some(Writer::Primary) | None => Vec::new(),
+    }
+}
+
+/// The message of a writer's commit (spec 002, "Auto-checkpoint behavior").
+fn message(chain: &ChainState, step: &Step, round: u32) -> String {
+    format!("checkpoint({}): {} turn {round}\n\nChain {}, step {}.\n", step.role, chain.bead, chain.chain, step.id)
+}
+
+/// How long a worktree may take to be made.
+pub(super) const WORKTREE_DEADLINE: Duration = Duration::from_secs(300);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::TreeState;
+
+    #[test]
+    fn an_error_is_told_with_its_code_its_causes_and_the_next_step() {
+        let (code, text) = refused(WorkspaceError::NoWorktree { path: "/gone".into() });
+        assert!(!code.is_empty() && text.contains("/gone") && text.ends_with(')'), "{code} {text}");
+        let _: Option<TreeState> = None;
+    }
+}

@@ -1,0 +1,43 @@
+//! Mailbox of Workspaces: branches, worktrees, commits.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ractor::{ActorRef, RpcReplyPort};
+
+use super::CoordinatorMsg;
+use crate::chain::machine::ChainState;
+use crate::ids::{JobId, StepId};
+use crate::ports::{TreeState, WorkspaceError};
+
+/// To Workspaces.
+#[derive(Debug)]
+pub enum WorkspacesMsg {
+    /// From a Coordinator: make or find the branch and the worktree of the chain.
+    PrepareTree {
+        /// The state that asks for it.
+        chain: Arc<ChainState>,
+        /// Who asked.
+        reply_to: ActorRef<CoordinatorMsg>,
+    },
+    /// From Jobs: read the state of a worktree before a job starts in it.
+    Look {
+        /// The worktree.
+        tree: PathBuf,
+        /// The answer.
+        reply: RpcReplyPort<Result<TreeState, WorkspaceError>>,
+    },
+    /// From a Coordinator: commit a writer's turn, or put back what a reader changed.
+    SettleWork {
+        /// The state that asks for it.
+        chain: Arc<ChainState>,
+        /// Step.
+        step: StepId,
+        /// Its incarnation.
+        epoch: u32,
+        /// Job.
+        job: JobId,
+        /// Who asked.
+        reply_to: ActorRef<CoordinatorMsg>,
+    },
+}
