@@ -100,10 +100,10 @@ impl Actor for Chains {
             tracing::error!(%chain, why, "a coordinator failed");
             if entry.restarts < RESTARTS {
                 // Orders were stored as events before they took effect; they are not given twice.
-                let args = CoordinatorArgs { orders: Vec::new(), ..entry.args };
+                let args = CoordinatorArgs { orders: Vec::new(), ..entry.args.clone() };
                 self.start(&me, running, args, entry.restarts + 1).await;
             } else {
-                self.given_up(chain, why);
+                self.given_up(&entry.args, why);
             }
         }
         Ok(())
@@ -116,13 +116,14 @@ impl Chains {
         let name = format!("{}/chain/{chain}", self.system);
         match Actor::spawn_linked(Some(name), self.coordinator.clone(), args.clone(), me.get_cell()).await {
             Ok((actor, _)) => drop(running.0.insert(chain, Entry { actor, args, restarts })),
-            Err(error) => self.given_up(chain, error.to_string()),
+            Err(error) => self.given_up(&args, error.to_string()),
         }
     }
 
-    fn given_up(&self, chain: ChainId, why: String) {
-        let at_ms = self.coordinator.clock.now_ms();
+    fn given_up(&self, args: &CoordinatorArgs, why: String) {
+        let (chain, at_ms) = (args.chain.clone(), self.coordinator.clock.now_ms());
         let kind = NoticeKind::Failed { why, taken_over: false };
+        args.ended.send_replace(Some(kind.clone()));
         drop(self.coordinator.watchers.send(Notice { chain, at_ms, kind }));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde::Serialize;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use super::store::StoreHandle;
 use crate::chain::machine::{
@@ -120,6 +120,8 @@ pub struct CoordinatorArgs {
     pub settings: Arc<Settings>,
     /// What the operator wants, in order.
     pub orders: Vec<Operator>,
+    /// Told how the run ended; kept apart from the notices, which a slow watcher may miss.
+    pub ended: watch::Sender<Option<NoticeKind>>,
 }
 
 /// A chain, folded.
@@ -248,7 +250,7 @@ impl Coordinator {
     }
 
     async fn append(&self, state: &Folded, events: &[ChainEvent], after: &ChainState) -> Result<(), StoreError> {
-        let bodies = events.iter().map(body).collect();
+        let bodies = events.iter().map(event_body).collect();
         let append = AppendChainEvents {
             chain: state.args.chain.clone(),
             epoch: state.args.incarnation,
@@ -312,6 +314,7 @@ impl Coordinator {
             | ChainEffect::Close { .. }
             | ChainEffect::Reopen { .. }
             | ChainEffect::NoteBlock { .. }
+            | ChainEffect::ClosePublished
             | ChainEffect::FreeRoot => {
                 let effect = effect.clone();
                 self.tracker.send(TrackerMsg::Perform(Box::new(TrackerWork {
@@ -388,6 +391,9 @@ impl Coordinator {
     }
 
     fn notify(&self, state: &Folded, kind: NoticeKind) {
+        if let NoticeKind::AtRest { .. } | NoticeKind::Failed { .. } = &kind {
+            state.args.ended.send_replace(Some(kind.clone()));
+        }
         // Nobody may be watching.
         drop(self.watchers.send(Notice { chain: state.args.chain.clone(), at_ms: self.clock.now_ms(), kind }));
     }
@@ -402,7 +408,7 @@ async fn read_log(database: PathBuf, chain: ChainId) -> Result<Vec<ChainEvent>, 
 }
 
 /// Returns an event as it is stored.
-pub(crate) fn body(event: &ChainEvent) -> String {
+pub(crate) fn event_body(event: &ChainEvent) -> String {
     serde_json::to_string(event).expect("events are plain data under fixed names")
 }
 
@@ -412,7 +418,7 @@ fn order(operator: Operator) -> ChainInput {
         Operator::Resume { note, from } => ChainInput::Resumed { note, from },
         Operator::Accept { step } => ChainInput::Accepted { step },
         Operator::Abandon { reason } => ChainInput::AbandonAsked { reason },
-        Operator::Published => ChainInput::Published,
+        Operator::Publish => ChainInput::PublishAsked,
     }
 }
 
@@ -428,7 +434,7 @@ fn is_progress(event: &ChainEvent) -> bool {
 }
 
 /// Returns the word for a status that the chain's row has.
-pub(crate) fn row_status(status: &Status) -> ChainStatus {
+fn row_status(status: &Status) -> ChainStatus {
     match status {
         Status::Opened | Status::Poured | Status::Held => ChainStatus::Composing,
         Status::Running => ChainStatus::Running,

@@ -7,6 +7,7 @@ pub mod graph;
 pub mod machine;
 pub mod nearest;
 pub mod pour;
+pub mod report;
 pub mod scrutiny;
 pub mod shape;
 pub mod test_paths;

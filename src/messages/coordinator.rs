@@ -31,8 +31,8 @@ pub enum Operator {
         /// Why.
         reason: String,
     },
-    /// Its work is in the base and its beads are closed.
-    Published,
+    /// Its work is in the base: close its beads.
+    Publish,
 }
 
 /// To a Coordinator.

@@ -49,6 +49,10 @@ pub struct PiAgent {
 
 #[async_trait]
 impl Agent for PiAgent {
+    async fn check(&self) -> Result<(), AgentError> {
+        super::probe(&self.program).await?.require_supported().map(drop)
+    }
+
     async fn launch(&self, launch: &Launch) -> Result<Spawned, AgentError> {
         let (wanted, pi) = (launch.clone(), self.program.clone());
         // Files are written and links resolved: not on a worker of the runtime.

@@ -83,6 +83,11 @@ pub struct Launch {
 /// Starts agent sessions.
 #[async_trait]
 pub trait Agent: Send + Sync + 'static {
+    /// Asks whether sessions can be started at all, before anything is created for them.
+    async fn check(&self) -> Result<(), AgentError> {
+        Ok(())
+    }
+
     /// Starts one session. The streams speak pi's RPC protocol.
     async fn launch(&self, launch: &Launch) -> Result<Spawned, AgentError>;
 }

@@ -53,6 +53,10 @@ pub(super) async fn perform(tracker: &dyn Tracker, work: &TrackerWork) -> Result
             block(tracker, chain, step, work.again).await?;
             ChainInput::BlockNoted { step: step.clone() }
         }
+        ChainEffect::ClosePublished => {
+            publish(tracker, chain).await?;
+            ChainInput::Published
+        }
         ChainEffect::FreeRoot => {
             free(tracker, chain).await?;
             ChainInput::Abandoned
@@ -179,6 +183,21 @@ async fn block(tracker: &dyn Tracker, chain: &ChainState, step: &StepId, again: 
     append(tracker, chain, step, state.epoch, &header, &format!("{header}\n{}", why.detail), again).await?;
     let update = BatchOp::Update { bead: chain.chain.step_bead(step), status: "blocked", assignee: None };
     tracker.batch(&[update], &format!("sp: {step} of {} is blocked", chain.chain)).await
+}
+
+/// Closes the molecule and the contract bead, in one transaction.
+async fn publish(tracker: &dyn Tracker, chain: &ChainState) -> Result<(), TrackerError> {
+    let tip = chain.tree.as_ref().map_or("", |tree| tree.head.as_str());
+    let mut operations = Vec::new();
+    for bead in [chain.chain.molecule(), chain.bead.clone()] {
+        if tracker.show(&bead).await?.is_some_and(|found| found.status != "closed") {
+            operations.push(BatchOp::Close { bead, reason: format!("published {tip}") });
+        }
+    }
+    if operations.is_empty() {
+        return Ok(());
+    }
+    tracker.batch(&operations, &format!("sp: {} is published", chain.chain)).await
 }
 
 /// Closes the molecule and frees the contract bead, in one transaction.

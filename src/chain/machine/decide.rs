@@ -109,7 +109,12 @@ impl Draft {
                     self.push(ChainEvent::Abandoned { reason });
                 }
             }
-            ChainInput::Published if self.chain.status == Status::Ready => {
+            ChainInput::PublishAsked => {
+                if self.chain.status == Status::Ready && !self.chain.publishing {
+                    self.push(ChainEvent::PublishRequested);
+                }
+            }
+            ChainInput::Published if self.chain.publishing => {
                 let tip = self.tip();
                 self.push(ChainEvent::Published { tip });
             }

@@ -226,6 +226,8 @@ pub enum ChainEvent {
         /// Newest commit of the branch.
         tip: String,
     },
+    /// The work is contained in the base; the beads are to be closed.
+    PublishRequested,
     /// The work is contained in the base and the beads are closed.
     Published {
         /// Newest commit of the branch.

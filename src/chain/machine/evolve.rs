@@ -89,7 +89,11 @@ pub fn evolve(mut chain: ChainState, event: &ChainEvent) -> ChainState {
             chain.status = Status::Stopped { why: why.clone() };
         }
         ChainEvent::ChainReady { .. } => chain.status = Status::Ready,
-        ChainEvent::Published { .. } => chain.status = Status::Published,
+        ChainEvent::PublishRequested => chain.publishing = true,
+        ChainEvent::Published { .. } => {
+            chain.publishing = false;
+            chain.status = Status::Published;
+        }
         ChainEvent::AbandonRequested { reason } => chain.abandoning = Some(reason.clone()),
         ChainEvent::Abandoned { .. } => {
             chain.abandoning = None;

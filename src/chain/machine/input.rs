@@ -192,6 +192,8 @@ pub enum ChainInput {
     },
     /// The molecule is closed and the contract bead free.
     Abandoned,
-    /// The tip is contained in the base and the beads are closed.
+    /// The tip is contained in the base: the beads may be closed.
+    PublishAsked,
+    /// The molecule and the contract bead are closed.
     Published,
 }

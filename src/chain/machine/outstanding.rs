@@ -11,7 +11,7 @@
 //! | `StopJob` | job, epoch | a job that is gone is stopped |
 //! | `SettleWork` | job | commit and comparison look from where the job began |
 //! | `Note` | job and round in the note's header | looked up before it is appended again |
-//! | `Close`, `Reopen`, `NoteBlock`, `FreeRoot` | bead | set the same status |
+//! | `Close`, `Reopen`, `NoteBlock`, `FreeRoot`, `ClosePublished` | bead | set the same status |
 
 use crate::ids::{JobId, StepId};
 
@@ -100,6 +100,8 @@ pub enum ChainEffect {
     },
     /// Close the molecule and free the contract bead.
     FreeRoot,
+    /// Close the molecule and the contract bead.
+    ClosePublished,
 }
 
 /// Returns every effect that the state still asks for, in the order in which to perform them.
@@ -127,6 +129,9 @@ pub fn outstanding(chain: &ChainState) -> Vec<ChainEffect> {
     }
     steps(chain, &mut effects);
     rounds(chain, &mut effects);
+    if chain.publishing {
+        effects.push(ChainEffect::ClosePublished);
+    }
     if chain.abandoning.is_some() && chain.at_rest() {
         effects.push(ChainEffect::FreeRoot);
     }

@@ -197,6 +197,7 @@ impl World {
                 self.bead(step).blocked = true;
                 vec![ChainInput::BlockNoted { step: step.clone() }]
             }
+            ChainEffect::ClosePublished => vec![ChainInput::Published],
             ChainEffect::FreeRoot => {
                 self.root_free = true;
                 vec![ChainInput::Abandoned]
@@ -462,6 +463,7 @@ impl Run {
             | ChainEffect::Close { .. }
             | ChainEffect::Reopen { .. }
             | ChainEffect::NoteBlock { .. }
+            | ChainEffect::ClosePublished
             | ChainEffect::FreeRoot => self.tracker_queue.push_back((state, effect)),
         }
     }

@@ -237,6 +237,8 @@ pub struct ChainState {
     pub must_reread: bool,
     /// Whether the operator gave the chain up and bd does not know yet.
     pub abandoning: Option<String>,
+    /// Whether the work is in the base and bd does not know yet.
+    pub publishing: bool,
     /// What the operator asked for and no round answers yet: note, and step that works first.
     pub asked: Option<(String, Option<StepId>)>,
     /// Remarks that are recorded already: (code, step).
@@ -264,6 +266,7 @@ impl ChainState {
             incarnation: opening.incarnation,
             must_reread: false,
             abandoning: None,
+            publishing: false,
             asked: None,
             remarks: BTreeSet::new(),
         }

@@ -1,0 +1,237 @@
+//! Before anything is created: facts, policy, formula, shape.
+
+use std::collections::BTreeMap;
+
+use ractor::rpc::CallResult;
+use serde::Serialize;
+
+use super::builder::{Ground, Orchestrator};
+use super::error::OrchestratorError;
+use super::request::{Kept, RunRequest};
+use crate::actors::PolicyMsg;
+use crate::chain::contract::{Contract, parse as parse_contract};
+use crate::chain::formula::resolve_named;
+use crate::chain::graph::{compile, critical_path, waves};
+use crate::chain::machine::Scrutinies;
+use crate::chain::scrutiny::{Assessment, Scrutiny, assess, stated};
+use crate::chain::shape::{Class, Shape};
+use crate::ids::ChainId;
+use crate::policy::{LiveChain, Preflight, RootFacts, Ruling};
+use crate::ports::{Bead, RepoFacts, TrackerError};
+use crate::specialist::Tier;
+use crate::storage::{Reader, StoreError};
+
+/// One step of a composition.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepPlan {
+    /// Step.
+    pub step: String,
+    /// Its specialist.
+    pub role: String,
+    /// What the specialist may do.
+    pub tier: Tier,
+    /// Step or gate.
+    pub class: Class,
+    /// Steps that it needs.
+    pub needs: Vec<String>,
+    /// Whether a person must accept explicitly to pass it by hand.
+    pub mandatory: bool,
+}
+
+/// What a run would be: `--dry-run` shows it, and nothing is written.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Composition {
+    /// Formula.
+    pub formula: String,
+    /// Contract bead.
+    pub root_bead_id: String,
+    /// Its title.
+    pub title: String,
+    /// Variables after defaults.
+    pub vars: BTreeMap<String, String>,
+    /// Scrutiny and what raised it.
+    pub scrutiny: Assessment,
+    /// Ref that the work would be based on.
+    pub base_ref: String,
+    /// Its commit.
+    pub base_sha: String,
+    /// Branch of the main checkout's uncommitted paths that the worktree would not have.
+    pub dirty_paths: usize,
+    /// Steps in order.
+    pub steps: Vec<StepPlan>,
+    /// Steps that could run at the same time.
+    pub waves: Vec<Vec<String>>,
+    /// The longest way through.
+    pub critical_path: Vec<String>,
+    /// Remarks of policy that people are to see.
+    pub findings: Vec<String>,
+}
+
+/// A composition with all that is needed to begin it.
+pub(super) struct Composed {
+    pub composition: Composition,
+    pub shape: Shape,
+    pub root: Bead,
+    pub ruling: Ruling,
+    pub scope: Vec<String>,
+    pub scrutiny: Scrutinies,
+}
+
+impl Orchestrator {
+    /// Composes a run without creating anything.
+    pub async fn compose(&self, request: &RunRequest) -> Result<Composition, OrchestratorError> {
+        Ok(self.composed(request, None).await?.composition)
+    }
+
+    pub(super) async fn composed(
+        &self,
+        request: &RunRequest,
+        chain: Option<ChainId>,
+    ) -> Result<Composed, OrchestratorError> {
+        let facts = self.ground.workspace.facts().await?;
+        let root = self.doors.tracker.show(&request.bead).await?;
+        let parsed = root.as_ref().map(|bead| parse_contract(&bead.description));
+        let contract = parsed.as_ref().and_then(|contract| contract.as_ref().ok());
+        let scope = contract.map(|contract| contract.scope.named_paths()).unwrap_or_default();
+        let title = root.as_ref().map(|bead| bead.title.clone()).unwrap_or_default();
+        let resolved = self.resolve(request, contract, &title)?;
+        let level = level(request, contract, &resolved.vars);
+        let assessment = assess(level, &scope);
+
+        let preflight = Preflight {
+            bead: request.bead.clone(),
+            root: root.clone().zip(parsed).map(|(bead, contract)| RootFacts {
+                bead,
+                contract,
+                scrutiny: assessment.clone(),
+            }),
+            formula: request.formula.clone(),
+            chain,
+            live_chains: live_chains(&self.ground)?,
+            dirty_paths: facts.dirty,
+            modes: request.policy.clone(),
+        };
+        let ruling = self.judge(preflight).await?;
+        if let Some(refused) = ruling.refused() {
+            return Err(refused.into());
+        }
+        let root = root.ok_or_else(|| TrackerError::NotFound { verb: "show", bead: request.bead.clone() })?;
+        let shape = compile(&resolved, &roster(&self.ground)?)?;
+        let (base_ref, base_sha) = self.base(request, &facts).await?;
+        let composition = composition(request, &root, &shape, &assessment, (base_ref, base_sha), facts.dirty, &ruling);
+        let scrutiny = Scrutinies {
+            stated: assessment.stated.as_str().to_owned(),
+            effective: assessment.effective.as_str().to_owned(),
+        };
+        Ok(Composed { composition, shape, root, ruling, scope, scrutiny })
+    }
+
+    fn resolve(
+        &self,
+        request: &RunRequest,
+        contract: Option<&Contract>,
+        title: &str,
+    ) -> Result<crate::chain::formula::Resolved, OrchestratorError> {
+        let formulas = self.ground.formulas.as_ref();
+        let declared = crate::chain::formula::load(&request.formula, formulas)?.vars;
+        let mut vars = request.vars.clone();
+        // What the contract says fills what the operator left open, where the formula asks for it.
+        let mut fill = |name: &str, value: String| {
+            if declared.contains_key(name) && !value.is_empty() {
+                vars.entry(name.to_owned()).or_insert(value);
+            }
+        };
+        fill("root_title", title.to_owned());
+        if let Some(contract) = contract {
+            fill("scope", contract.scope.paths.join(", "));
+        }
+        let said = request.scrutiny.or_else(|| contract.and_then(|contract| contract.scrutiny));
+        fill("scrutiny", said.map(|level| level.as_str().to_owned()).unwrap_or_default());
+        Ok(resolve_named(&request.formula, &vars, formulas)?)
+    }
+
+    async fn judge(&self, preflight: Preflight) -> Result<Ruling, OrchestratorError> {
+        let gone = || OrchestratorError::System { reason: "Policy is being restarted".to_owned() };
+        let policy = self.doors.policy.open().ok_or_else(gone)?;
+        let ask = |reply| PolicyMsg::Judge { preflight: Box::new(preflight), reply };
+        match policy.call(ask, Some(std::time::Duration::from_secs(30))).await {
+            Ok(CallResult::Success(ruling)) => Ok(ruling),
+            Ok(CallResult::Timeout | CallResult::SenderError) | Err(_) => Err(gone()),
+        }
+    }
+
+    async fn base(&self, request: &RunRequest, facts: &RepoFacts) -> Result<(String, String), OrchestratorError> {
+        match &request.base {
+            Some(revision) => Ok((revision.clone(), self.ground.workspace.resolve(revision).await?)),
+            None => Ok((facts.branch.clone().unwrap_or_else(|| facts.head.clone()), facts.head.clone())),
+        }
+    }
+}
+
+/// Stated scrutiny: the operator's word, the contract's, the formula's.
+fn level(
+    request: &RunRequest,
+    contract: Option<&Contract>,
+    vars: &BTreeMap<String, String>,
+) -> (Scrutiny, crate::chain::scrutiny::Origin) {
+    let formula = vars.get("scrutiny").and_then(|word| word.parse().ok());
+    stated(request.scrutiny, contract.and_then(|contract| contract.scrutiny), formula)
+}
+
+fn roster(ground: &Ground) -> Result<BTreeMap<String, Tier>, OrchestratorError> {
+    let tier = |name: &str| ground.roster.get(name).ok().map(|specialist| (name.to_owned(), specialist.tier()));
+    Ok(ground.roster.names().filter_map(tier).collect())
+}
+
+/// Chains that hold a bead now, of whatever process.
+fn live_chains(ground: &Ground) -> Result<Vec<LiveChain>, OrchestratorError> {
+    let reader = match Reader::open(&ground.layout.database()) {
+        Ok(reader) => reader,
+        Err(StoreError::NotThere { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut live = Vec::new();
+    for head in reader.chains()?.into_iter().filter(|head| head.status.is_live()) {
+        let Some(row) = reader.chain(&head.chain)? else { continue };
+        let scope = serde_json::from_str::<Kept>(&row.request_json).map(|kept| kept.scope).unwrap_or_default();
+        live.push(LiveChain { chain: head.chain, formula: head.formula, bead: head.bead, scope });
+    }
+    Ok(live)
+}
+
+fn composition(
+    request: &RunRequest,
+    root: &Bead,
+    shape: &Shape,
+    scrutiny: &Assessment,
+    (base_ref, base_sha): (String, String),
+    dirty_paths: usize,
+    ruling: &Ruling,
+) -> Composition {
+    let names = |ids: &[crate::ids::StepId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    Composition {
+        formula: shape.formula.clone(),
+        root_bead_id: request.bead.to_string(),
+        title: root.title.clone(),
+        vars: shape.vars.clone(),
+        scrutiny: scrutiny.clone(),
+        base_ref,
+        base_sha,
+        dirty_paths,
+        steps: shape
+            .steps
+            .iter()
+            .map(|step| StepPlan {
+                step: step.id.to_string(),
+                role: step.role.clone(),
+                tier: step.tier,
+                class: step.class,
+                needs: step.needs.iter().map(ToString::to_string).collect(),
+                mandatory: step.mandatory,
+            })
+            .collect(),
+        waves: waves(shape).iter().map(|wave| names(wave)).collect(),
+        critical_path: names(&critical_path(shape, |_| 1).0),
+        findings: ruling.shown().map(|finding| format!("{}: {}", finding.kind.code(), finding.message)).collect(),
+    }
+}

@@ -1,0 +1,17 @@
+//! The embedding API: build an [`Orchestrator`], run chains on a repository, follow and steer them.
+
+mod builder;
+mod compose;
+mod control;
+mod error;
+mod handle;
+mod open;
+mod report;
+mod request;
+
+pub use builder::{Orchestrator, OrchestratorBuilder};
+pub use compose::{Composition, StepPlan};
+pub use error::OrchestratorError;
+pub use handle::{ChainHandle, Ending};
+pub use report::{chain_report, find_chain};
+pub use request::{ResumeRequest, RunRequest, Started};

@@ -1,0 +1,311 @@
+//! Beginning a chain, or going on with one that is there.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use ractor::rpc::CallResult;
+use tokio::sync::watch;
+use ulid::Ulid;
+
+use super::builder::{Orchestrator, owner_is_alive};
+use super::compose::Composed;
+use super::error::OrchestratorError;
+use super::handle::ChainHandle;
+use super::request::{Kept, RunRequest, Started};
+use crate::actors::{ChainsMsg, CoordinatorArgs, PolicyMsg, Settings, event_body};
+use crate::chain::machine::{ChainEvent, Limits, Opening};
+use crate::chain::shape::Shape;
+use crate::ids::ChainId;
+use crate::messages::Operator;
+use crate::ports::{Bead, TrackerError};
+use crate::rehearsal::{FileLedger, Rehearsal, Script, load};
+use crate::storage::{
+    AppendChainEvents, ChainPatch, ChainRow, ChainStatus, OpenChain, Ownership, Reader, Resource, StoreError,
+    TakeOwnership,
+};
+
+impl Orchestrator {
+    /// Runs a formula on a bead: begins a chain, goes on with the one that rests, or says who runs it.
+    pub async fn run_chain(&self, request: RunRequest) -> Result<Started, OrchestratorError> {
+        if let Some(row) = self.live_chain(&request)? {
+            return self.go_on(row, request.rehearse.as_deref(), Vec::new()).await;
+        }
+        self.refuse_unrecorded(&request).await?;
+        let script = request.rehearse.as_deref().map(load).transpose()?;
+        let composed = self.composed(&request, None).await?;
+        if let (Some((script, _)), Some(file)) = (&script, &request.rehearse) {
+            covered(script, &composed.shape, file)?;
+        }
+        self.begin(request, composed, script).await
+    }
+
+    /// Returns the live chain on the bead of a request.
+    fn live_chain(&self, request: &RunRequest) -> Result<Option<ChainRow>, OrchestratorError> {
+        let reader = match Reader::open(&self.ground.layout.database()) {
+            Ok(reader) => reader,
+            Err(StoreError::NotThere { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let row = reader.chain_by_bead(&request.bead)?.filter(|row| row.status.is_live());
+        // Another formula on the same bead is a matter for policy, which refuses it by name.
+        Ok(row.filter(|row| row.formula == request.formula))
+    }
+
+    /// A molecule in bd that the database does not know: the database was lost. Never a second molecule beside it.
+    async fn refuse_unrecorded(&self, request: &RunRequest) -> Result<(), OrchestratorError> {
+        let found = self.ground.tracker.molecules_of(&request.bead).await?;
+        let reader = Reader::open(&self.ground.layout.database());
+        let is_known = |id: &str| match &reader {
+            Ok(reader) => reader.chain(&ChainId::from(id)).is_ok_and(|row| row.is_some()),
+            Err(_) => false,
+        };
+        let open: Vec<String> =
+            found.into_iter().filter(|bead| bead.status != "closed" && !is_known(&bead.id)).map(|bead| bead.id).collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        Err(OrchestratorError::Unrecorded { bead: request.bead.clone(), molecules: open })
+    }
+
+    async fn begin(
+        &self,
+        request: RunRequest,
+        composed: Composed,
+        script: Option<(Script, String)>,
+    ) -> Result<Started, OrchestratorError> {
+        let info = self.ground.tracker.probe().await?;
+        self.ground.agent.check().await?;
+        let chain = ChainId::new(format!("{}-mol-{}", info.prefix, base36(Ulid::generate().random(), 8)));
+        let opening = Opening {
+            chain: chain.clone(),
+            bead: request.bead.clone(),
+            shape: composed.shape.clone(),
+            limits: Limits { fix_loops: request.fix_loops, ..Limits::default() },
+            scrutiny: composed.scrutiny.clone(),
+            base: composed.composition.base_sha.clone(),
+            incarnation: 1,
+        };
+        let kept = Kept {
+            opening,
+            model: request.model.clone(),
+            rehearsal: script.is_some(),
+            scope: composed.scope.clone(),
+        };
+        if let Some((_, text)) = &script {
+            self.keep_script(&chain, text)?;
+        }
+        let incarnation = self.record(&request, &composed, &kept).await?;
+        self.keep_findings(&chain, &composed).await?;
+        let settings = self.settings(&kept, script.map(|(script, _)| script)).await?;
+        self.start(chain, incarnation, composed.root, settings, Vec::new()).await
+    }
+
+    /// Makes the chain durable before anything of it exists outside the database.
+    async fn record(
+        &self,
+        request: &RunRequest,
+        composed: &Composed,
+        kept: &Kept,
+    ) -> Result<u32, OrchestratorError> {
+        let json = |what: Result<String, serde_json::Error>| {
+            what.map_err(|error| OrchestratorError::System { reason: format!("encode the request: {error}") })
+        };
+        let now = self.ground.clock.now_ms();
+        let chain = kept.opening.chain.clone();
+        let row = ChainRow {
+            chain: chain.clone(),
+            bead: request.bead.clone(),
+            formula: request.formula.clone(),
+            status: ChainStatus::Composing,
+            shape_json: json(serde_json::to_string(&composed.shape))?,
+            request_json: json(serde_json::to_string(kept))?,
+            base_ref: Some(composed.composition.base_ref.clone()),
+            base_sha: Some(composed.composition.base_sha.clone()),
+            branch: None,
+            worktree_path: None,
+            created_at_ms: now,
+            updated_at_ms: now,
+            report_json: None,
+        };
+        let epoch = self.doors.store.write(OpenChain { row, owner: self.ground.me.clone() }).await?;
+        self.append_opening(kept, epoch).await?;
+        Ok(epoch)
+    }
+
+    async fn append_opening(&self, kept: &Kept, epoch: u32) -> Result<(), OrchestratorError> {
+        let opened = ChainEvent::Opened(Box::new(Opening { incarnation: u64::from(epoch), ..kept.opening.clone() }));
+        let append = AppendChainEvents {
+            chain: kept.opening.chain.clone(),
+            epoch,
+            first_seq: 1,
+            bodies: vec![event_body(&opened)],
+            at_ms: self.ground.clock.now_ms(),
+            patch: ChainPatch::default(),
+        };
+        Ok(self.doors.store.write(append).await?)
+    }
+
+    async fn keep_findings(&self, chain: &ChainId, composed: &Composed) -> Result<(), OrchestratorError> {
+        let Some(policy) = self.doors.policy.open() else { return Ok(()) };
+        let keep =
+            |reply| PolicyMsg::Keep { chain: chain.clone(), ruling: Box::new(composed.ruling.clone()), reply };
+        match policy.call(keep, Some(std::time::Duration::from_secs(30))).await {
+            Ok(CallResult::Success(kept)) => Ok(kept?),
+            Ok(CallResult::Timeout | CallResult::SenderError) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Goes on with a chain that is there: takes it if nobody runs it.
+    pub(super) async fn go_on(
+        &self,
+        row: ChainRow,
+        rehearse: Option<&Path>,
+        orders: Vec<Operator>,
+    ) -> Result<Started, OrchestratorError> {
+        let chain = row.chain.clone();
+        let kept = kept(&row)?;
+        self.same_model(&kept, rehearse)?;
+        let take = TakeOwnership {
+            resource: Resource::Chain(chain.clone()),
+            me: self.ground.me.clone(),
+            at_ms: self.ground.clock.now_ms(),
+            is_alive: Box::new(owner_is_alive),
+        };
+        let resting = matches!(row.status, ChainStatus::Blocked | ChainStatus::ReadyToMerge);
+        let epoch = match self.doors.store.write(take).await? {
+            Ownership::Owned { epoch } => epoch,
+            Ownership::HeldBy(owner) => {
+                let pid = owner.holder.map_or(0, |holder| holder.pid);
+                return Ok(Started::Elsewhere { chain, pid });
+            }
+        };
+        if resting && orders.is_empty() {
+            self.give_back(&chain, epoch).await?;
+            return Ok(Started::Resting { chain });
+        }
+        self.ground.agent.check().await?;
+        self.sweep_orphans(&chain)?;
+        let root = self.ground.tracker.show(&row.bead).await?;
+        let root = root.ok_or_else(|| TrackerError::NotFound { verb: "show", bead: row.bead.clone() })?;
+        if Reader::open(&self.ground.layout.database())?.chain_events(&chain, 0)?.is_empty() {
+            self.append_opening(&kept, epoch).await?;
+        }
+        let script = match kept.rehearsal {
+            true => Some(self.kept_script(&chain)?),
+            false => None,
+        };
+        let settings = self.settings(&kept, script).await?;
+        self.start(chain, epoch, root, settings, orders).await
+    }
+
+    async fn give_back(&self, chain: &ChainId, epoch: u32) -> Result<(), OrchestratorError> {
+        let resource = Resource::Chain(chain.clone());
+        let release = crate::storage::ReleaseOwnership { resource, me: self.ground.me.clone(), epoch };
+        Ok(self.doors.store.write(release).await.map(drop)?)
+    }
+
+    async fn start(
+        &self,
+        chain: ChainId,
+        incarnation: u32,
+        root: Bead,
+        settings: Settings,
+        orders: Vec<Operator>,
+    ) -> Result<Started, OrchestratorError> {
+        let notices = self.watchers.subscribe();
+        let (ended, ending) = watch::channel(None);
+        let args = CoordinatorArgs {
+            chain: chain.clone(),
+            incarnation,
+            root: Arc::new(root),
+            settings: Arc::new(settings),
+            orders,
+            ended,
+        };
+        if !self.doors.chains.send(ChainsMsg::Run(Box::new(args))) {
+            return Err(OrchestratorError::System { reason: "Chains is being restarted".to_owned() });
+        }
+        Ok(Started::Running(ChainHandle { chain, notices, chains: self.doors.chains.clone(), ended: ending }))
+    }
+
+    /// Ends what is left of this chain's agents: tools that escaped a process group that is gone.
+    fn sweep_orphans(&self, chain: &ChainId) -> Result<(), OrchestratorError> {
+        let reader = Reader::open(&self.ground.layout.database())?;
+        let filter = crate::storage::JobFilter {
+            scope: crate::storage::JobScope::All,
+            chain: Some(chain.clone()),
+            ..Default::default()
+        };
+        let jobs: Vec<crate::ids::JobId> = reader.jobs(&filter)?.into_iter().map(|row| row.job).collect();
+        for found in crate::exec::find_marked(None, Some(&self.ground.root))? {
+            if jobs.contains(&found.job) {
+                tracing::info!(job = %found.job, pid = found.pid, "a process that outlived its session is ended");
+                crate::exec::end_process(found.pid, found.started)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn settings(&self, kept: &Kept, script: Option<Script>) -> Result<Settings, OrchestratorError> {
+        let rehearsal = match script {
+            Some(script) => {
+                let ledger = Arc::new(FileLedger::new(self.ground.layout.jobs()));
+                Some(Rehearsal::serve(Arc::new(script), ledger).await?)
+            }
+            None => None,
+        };
+        Ok(Settings { model: kept.model.clone(), rehearsal })
+    }
+
+    fn keep_script(&self, chain: &ChainId, text: &str) -> Result<(), OrchestratorError> {
+        let dir = self.ground.layout.chain(chain)?;
+        let file = dir.rehearsal();
+        fs::create_dir_all(dir.path())
+            .and_then(|()| fs::write(&file, text))
+            .map_err(|source| OrchestratorError::File { what: "keep the rehearsal's script in", path: file, source })
+    }
+
+    fn kept_script(&self, chain: &ChainId) -> Result<Script, OrchestratorError> {
+        Ok(load(&self.ground.layout.chain(chain)?.rehearsal())?.0)
+    }
+
+    /// A chain goes on with the model it was begun with: a rehearsal never turns into a real one, nor into another.
+    fn same_model(&self, kept: &Kept, rehearse: Option<&Path>) -> Result<(), OrchestratorError> {
+        let chain = kept.opening.chain.clone();
+        let other = |begun, asked| Err(OrchestratorError::OtherModel { chain: chain.clone(), begun, asked });
+        let Some(file) = rehearse else { return Ok(()) };
+        if !kept.rehearsal {
+            return other("with a real model", "as a rehearsal");
+        }
+        let (_, text) = load(file)?;
+        let (_, first) = load(&self.ground.layout.chain(&chain)?.rehearsal())?;
+        if text == first { Ok(()) } else { other("with one script", "with another script") }
+    }
+}
+
+/// Reads what was kept of the request.
+pub(super) fn kept(row: &ChainRow) -> Result<Kept, OrchestratorError> {
+    serde_json::from_str(&row.request_json)
+        .map_err(|error| OrchestratorError::Log { chain: row.chain.clone(), reason: error.to_string() })
+}
+
+fn covered(script: &Script, shape: &Shape, file: &Path) -> Result<(), OrchestratorError> {
+    let steps = shape.steps.iter().map(|step| (step.id.as_str(), step.role.as_str()));
+    let roles: Vec<String> = script.uncovered(steps).into_iter().map(str::to_owned).collect();
+    if roles.is_empty() {
+        return Ok(());
+    }
+    Err(OrchestratorError::Uncovered { formula: shape.formula.clone(), file: file.to_owned(), roles })
+}
+
+/// The last digits of a number in base 36.
+fn base36(mut number: u128, digits: usize) -> String {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut text = String::with_capacity(digits);
+    for _ in 0..digits {
+        text.push(char::from(DIGITS[(number % 36) as usize]));
+        number /= 36;
+    }
+    text
+}
