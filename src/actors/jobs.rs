@@ -66,10 +66,11 @@ impl Actor for Jobs {
         event: SupervisionEvent,
         roll: &mut Roll,
     ) -> Result<(), ActorProcessingErr> {
-        // A job that panicked said nothing; its session died with it. One that stopped had settled before.
+        // A job that panicked said nothing; its session died with it. One that stopped has settled before: that word
+        // is still in the mailbox, since supervision goes before mail.
         let (who, detail) = match event {
             SupervisionEvent::ActorFailed(who, error) => (who, error.to_string()),
-            SupervisionEvent::ActorTerminated(who, _, reason) => (who, reason.unwrap_or_else(|| "it ended".to_owned())),
+            SupervisionEvent::ActorTerminated(who, _, Some(reason)) if reason == "killed" => (who, reason),
             _ => return Ok(()),
         };
         let gone = roll
