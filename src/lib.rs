@@ -47,12 +47,14 @@ pub use chain::report::{BlockedReport, ChainReport, ScrutinyReport, StepReport, 
 pub use chain::scrutiny::Scrutiny;
 pub use chain::shape::{Class, Relation, Shape, Step, Target, Writer};
 pub use chain::verdict::{BlockReason, ReworkTarget, Verdict};
+pub use exec::LocalExec;
 pub use failure::{Explain, Failure, FailureKind, TABLE};
 pub use ids::{BeadId, ChainId, JobId, StepId};
 pub use orchestrator::{
     ChainHandle, Composition, Ending, Orchestrator, OrchestratorBuilder, OrchestratorError, ResumeRequest, RunRequest,
     Started, StepPlan, chain_report,
 };
+pub use pi::PiAgent;
 pub use policy::{Mode, Modes};
 pub use specialist::Tier;
 pub use storage::ChainStatus;

@@ -93,7 +93,7 @@ impl LocalChild {
         let pid = raw(process.id()).and_then(Pid::from_raw).ok_or_else(|| io::Error::other("no process id"))?;
         let facts = || {
             let end = pidfd_open(pid, PidfdFlags::empty())?;
-            let end = AsyncFd::with_interest(end, Interest::READABLE)?;
+            let end = observed(end)?;
             Ok((started(process.id()).map_err(io::Error::other)?, end))
         };
         match facts() {
@@ -126,6 +126,16 @@ impl LocalChild {
             }
         }
     }
+}
+
+/// Registers the descriptor of a process with the runtime.
+#[expect(
+    deprecated,
+    reason = "deprecated for types that may change their descriptor, which an OwnedFd does not; the \
+                               replacement is an unsafe fn"
+)]
+fn observed(end: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(end, Interest::READABLE)
 }
 
 /// Sends to a group; one that is gone is no error.

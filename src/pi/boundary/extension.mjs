@@ -87,6 +87,7 @@ export default function (pi) {
     if (!GUARDED.has(tool.replaceAll("_", "").toLowerCase())) return undefined;
     let shown = "without a path";
     try {
+      // Fails when the worktree was removed: a write would make its directory anew, and nobody would find it.
       if (realpathSync(BOUNDARY) !== BOUNDARY) throw new Error("the boundary itself was moved");
       const input = event.input;
       if (input === null || typeof input !== "object") throw new Error("the call names no path");
