@@ -137,6 +137,8 @@ pub struct Folded {
     /// Polls since something last happened.
     idle_polls: usize,
     poll_armed: bool,
+    /// Whether `Started` is not taken yet. Nothing is asked for before: it decides what is outstanding.
+    starting: bool,
 }
 
 impl Actor for Coordinator {
@@ -162,14 +164,11 @@ impl Actor for Coordinator {
             unsent: Vec::new(),
             idle_polls: 0,
             poll_armed: false,
+            starting: true,
         })
     }
 
     async fn post_start(&self, me: ActorRef<CoordinatorMsg>, state: &mut Folded) -> Result<(), ActorProcessingErr> {
-        // Whatever the last incarnation asked for may have happened or not.
-        for effect in outstanding(&state.chain) {
-            self.ask(&me, state, effect, true);
-        }
         self.advance(&me, state).await;
         Ok(())
     }
@@ -221,6 +220,7 @@ impl Coordinator {
             if events.is_empty() {
                 tracing::debug!(chain = %state.args.chain, ?input, "nothing new, or a word of an older incarnation");
                 state.inbox.pop_front();
+                self.ask_all_once(me, state);
                 continue;
             }
             let after = events.iter().fold(state.chain.as_ref().clone(), evolve);
@@ -239,14 +239,27 @@ impl Coordinator {
             if events.iter().any(is_progress) {
                 state.idle_polls = 0;
             }
-            for effect in effects {
-                self.ask(me, state, effect, false);
+            if state.starting {
+                self.ask_all_once(me, state);
+            } else {
+                for effect in effects {
+                    self.ask(me, state, effect, false);
+                }
             }
             if events.iter().any(|event| matches!(event, ChainEvent::RoundReopened { .. })) {
                 self.cancel_left_behind(state).await;
             }
         }
         self.rest_or_poll(me, state).await;
+    }
+
+    /// Asks, once, for everything that is outstanding at the start: it may have happened or not.
+    fn ask_all_once(&self, me: &ActorRef<CoordinatorMsg>, state: &mut Folded) {
+        if std::mem::take(&mut state.starting) {
+            for effect in outstanding(&state.chain) {
+                self.ask(me, state, effect, true);
+            }
+        }
     }
 
     async fn append(&self, state: &Folded, events: &[ChainEvent], after: &ChainState) -> Result<(), StoreError> {

@@ -33,7 +33,7 @@ pub struct Workspaces {
     pub layout: Layout,
 }
 
-/// One lock a worktree.
+/// One lock a worktree, and one a contract bead while its worktree is made.
 #[derive(Default)]
 pub struct Locks(HashMap<String, Arc<Mutex<()>>>);
 
@@ -55,7 +55,9 @@ impl Actor for Workspaces {
         let this = self.clone();
         match mail {
             WorkspacesMsg::PrepareTree { chain, reply_to } => {
+                let lock = Arc::clone(locks.0.entry(chain.bead.to_string()).or_default());
                 tokio::spawn(async move {
+                    let _turn = lock.lock().await;
                     let input = match this.prepare(&chain).await {
                         Ok(input) => input,
                         Err((code, detail)) => ChainInput::ChainRefused { code, detail },

@@ -76,6 +76,12 @@ impl JobFiles {
         self.events.sync_data().map_err(failed("sync", &self.dir.events()))
     }
 
+    /// Writes result.txt and brings it to disk.
+    #[cfg(test)]
+    pub fn write_result(&self, text: &str) -> Result<(), StoreError> {
+        self.stage_result(text)?.publish()
+    }
+
     /// Brings a result to disk under another name; it is not result.txt yet.
     pub(super) fn stage_result(&self, text: &str) -> Result<Staged, StoreError> {
         stage(&self.dir.result(), text.as_bytes(), Durability::Synced)
