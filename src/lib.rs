@@ -24,6 +24,7 @@ mod actors;
 mod beads;
 mod chain;
 pub mod cli;
+mod config;
 mod exec;
 mod failure;
 mod formulas;
@@ -40,13 +41,12 @@ mod specialist;
 mod storage;
 
 pub use actors::{Notice, NoticeKind};
-pub use chain::machine::{
-    Blocked, Cause, ChainEvent, ClosedBy, Limits, Opening, Outcome, Scrutinies,
-};
+pub use chain::machine::{Blocked, Cause, ChainEvent, ClosedBy, Limits, Opening, Outcome, Scrutinies};
 pub use chain::report::{BlockedReport, ChainReport, ScrutinyReport, StepReport, WorkReport};
 pub use chain::scrutiny::Scrutiny;
 pub use chain::shape::{Class, Relation, Shape, Step, Target, Writer};
 pub use chain::verdict::{BlockReason, ReworkTarget, Verdict};
+pub use config::Models;
 pub use exec::LocalExec;
 pub use failure::{Explain, Failure, FailureKind, TABLE};
 pub use ids::{BeadId, ChainId, JobId, StepId};

@@ -13,6 +13,7 @@ use super::store::StoreHandle;
 use crate::chain::machine::{
     ChainEffect, ChainEvent, ChainInput, ChainState, Status, decide, evolve, fold, newly_outstanding, outstanding,
 };
+use crate::config::Models;
 use crate::ids::ChainId;
 use crate::messages::{Activation, CoordinatorMsg, Door, JobsMsg, Operator, TrackerMsg, TrackerWork, WorkspacesMsg};
 use crate::ports::{Bead, Clock};
@@ -34,6 +35,10 @@ const WRITE_TRIES: u32 = 30;
 pub struct Settings {
     /// Model for all roles, over what their files say.
     pub model: Option<String>,
+    /// Models by role, from the configuration.
+    pub models: Models,
+    /// Silence that counts as a stall, over what the specialists' files say.
+    pub stall: Option<Duration>,
     /// The scripted model, in a rehearsal; it serves as long as somebody holds it.
     pub rehearsal: Option<Serving>,
 }
@@ -137,6 +142,8 @@ pub struct Folded {
     /// Polls since something last happened.
     idle_polls: usize,
     poll_armed: bool,
+    /// Whether the chain's row says that it waits.
+    waiting: bool,
     /// Whether `Started` is not taken yet. Nothing is asked for before: it decides what is outstanding.
     starting: bool,
 }
@@ -164,12 +171,15 @@ impl Actor for Coordinator {
             unsent: Vec::new(),
             idle_polls: 0,
             poll_armed: false,
+            waiting: false,
             starting: true,
         })
     }
 
     async fn post_start(&self, me: ActorRef<CoordinatorMsg>, state: &mut Folded) -> Result<(), ActorProcessingErr> {
         self.advance(&me, state).await;
+        // A crash may have come between a round and the records of the jobs that it left behind.
+        self.cancel_left_behind(state).await;
         Ok(())
     }
 
@@ -180,10 +190,14 @@ impl Actor for Coordinator {
         state: &mut Folded,
     ) -> Result<(), ActorProcessingErr> {
         match mail {
-            CoordinatorMsg::Input(input) => state.inbox.push_back(*input),
+            CoordinatorMsg::Input(input) => {
+                state.inbox.push_back(*input);
+                self.show_waiting(state, false).await;
+            }
             CoordinatorMsg::RootRead(root) => state.args.root = Arc::new(*root),
             CoordinatorMsg::Waiting { on, why } => {
                 self.notify(state, NoticeKind::Waiting { on, why });
+                self.show_waiting(state, true).await;
                 state.idle_polls = state.idle_polls.max(1);
             }
             CoordinatorMsg::Operator(operator) => state.inbox.push_back(order(operator)),
@@ -278,6 +292,26 @@ impl Coordinator {
             },
         };
         self.store.write(append).await
+    }
+
+    /// Has the chain's row say that it waits, or no longer, for whoever looks from another process.
+    async fn show_waiting(&self, state: &mut Folded, waiting: bool) {
+        if state.waiting == waiting || state.chain.status.is_over() {
+            return;
+        }
+        state.waiting = waiting;
+        let status = if waiting { ChainStatus::Waiting } else { row_status(&state.chain.status) };
+        let append = AppendChainEvents {
+            chain: state.args.chain.clone(),
+            epoch: state.args.incarnation,
+            first_seq: state.seq + 1,
+            bodies: Vec::new(),
+            at_ms: self.clock.now_ms(),
+            patch: ChainPatch { status: Some(status), ..ChainPatch::default() },
+        };
+        if let Err(error) = self.store.write(append).await {
+            tracing::warn!(%error, "the chain's row does not say that it waits");
+        }
     }
 
     /// What is not known to be on disk did not happen: the input stays first in line.

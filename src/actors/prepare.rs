@@ -90,6 +90,7 @@ impl Workshop {
         let further = format!("{}\n{marker}\n", round_text(&parts, round));
         fs::write(dir.prompt(), if continued { &further } else { &first }).map_err(written(&dir.prompt()))?;
         fs::write(dir.system(), system_text(specialist)).map_err(written(&dir.system()))?;
+        let stall = activation.settings.stall.or_else(|| specialist.stall()).unwrap_or(STALL);
         Ok(Prepared {
             launch: self.launch(activation, step, specialist, &dir, PathBuf::from(&tree.path), round),
             first,
@@ -100,8 +101,8 @@ impl Workshop {
             contract: Arc::clone(specialist.contract()),
             class: step.class,
             row: self.row(activation, step, stored),
-            stall: specialist.stall().unwrap_or(STALL),
-            warn: WARN.min(specialist.stall().unwrap_or(STALL) / 2),
+            stall,
+            warn: WARN.min(stall / 2),
             timeout: specialist.timeout(),
             writes: step.writer.is_some(),
             last_try: activation.last_try,
@@ -117,7 +118,9 @@ impl Workshop {
         };
         let outcome = row.outcome.as_deref().and_then(|text| serde_json::from_str::<Outcome>(text).ok());
         match outcome {
-            Some(outcome) if outcome.is_final() || row.epoch == activation.epoch => Err(outcome),
+            Some(outcome) if outcome.is_final() || row.epoch == activation.epoch || row.status.is_terminal() => {
+                Err(outcome)
+            }
             Some(_) | None => Ok(Some(row)),
         }
     }
@@ -260,7 +263,10 @@ impl Workshop {
                 agent_dir: dir.agent_dir(),
             },
             None => ModelSource::User {
-                model: activation.settings.model.clone().or_else(|| specialist.model().map(str::to_owned)),
+                model: {
+                    let by_role = activation.settings.models.of(&step.role, specialist.model()).map(str::to_owned);
+                    activation.settings.model.clone().or(by_role)
+                },
             },
         };
         Launch {

@@ -133,7 +133,9 @@ impl Actor for Root {
         tree: &mut Tree,
     ) -> Result<(), ActorProcessingErr> {
         let SupervisionEvent::ActorFailed(who, error) = event else { return Ok(()) };
-        let Some(at) = tree.children.iter().position(|(_, child)| child.get_id() == who.get_id()) else { return Ok(()) };
+        let Some(at) = tree.children.iter().position(|(_, child)| child.get_id() == who.get_id()) else {
+            return Ok(());
+        };
         let room = tree.children[at].0;
         tracing::error!(?room, %error, "an actor failed and is restarted");
         let now = Instant::now();

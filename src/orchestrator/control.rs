@@ -76,7 +76,8 @@ impl Orchestrator {
     /// The tip must be contained in the base branch before the beads are closed.
     async fn refuse_unmerged(&self, row: &ChainRow, state: &ChainState) -> Result<(), OrchestratorError> {
         let base = row.base_ref.clone().unwrap_or_else(|| "HEAD".to_owned());
-        let (head, branch) = state.tree.as_ref().map(|tree| (tree.head.clone(), tree.branch.clone())).unwrap_or_default();
+        let (head, branch) =
+            state.tree.as_ref().map(|tree| (tree.head.clone(), tree.branch.clone())).unwrap_or_default();
         // A base that was named by a bare commit can't move: then HEAD of the main checkout is where work lands.
         let whole = match self.ground.workspace.branch_tip(&base).await? {
             Some(tip) => tip,

@@ -65,6 +65,16 @@ pub enum OrchestratorError {
         /// How it is asked to go on.
         asked: &'static str,
     },
+    /// The beads workspace is not the one that the chain was begun in.
+    #[error("go on with chain {chain}: it was begun in beads workspace {begun}, this one is {found}")]
+    OtherWorkspace {
+        /// The chain.
+        chain: ChainId,
+        /// `project_id` then.
+        begun: String,
+        /// `project_id` now.
+        found: String,
+    },
     /// Another process runs the chain.
     #[error("{verb} chain {chain}: process {pid} runs it")]
     RunsElsewhere {
@@ -181,6 +191,11 @@ impl Explain for OrchestratorError {
                 "other_model",
                 format!("go on as it was begun: `sp chain resume {chain}` without --rehearse, or with the same file"),
             ),
+            Self::OtherWorkspace { .. } => (
+                FailureKind::Tracker,
+                "other_beads_workspace",
+                "restore the .beads directory that the chain was begun in; see `bd context --json`".into(),
+            ),
             Self::RunsElsewhere { chain, .. } => (
                 FailureKind::Contested,
                 "chain_runs_elsewhere",
@@ -219,7 +234,9 @@ impl Explain for OrchestratorError {
             Self::Log { chain, .. } => (
                 FailureKind::Store,
                 "chain_log",
-                format!("the database was written by another sp, or is damaged: `sp feed {chain} --json` shows the log"),
+                format!(
+                    "the database was written by another sp, or is damaged: `sp feed {chain} --json` shows the log"
+                ),
             ),
             Self::System { .. } => {
                 (FailureKind::Internal, "actor_system", "run the same command again; nothing is lost".into())
@@ -255,4 +272,3 @@ impl Explain for OrchestratorError {
         }
     }
 }
-

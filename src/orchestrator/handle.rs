@@ -1,7 +1,7 @@
 //! A chain that runs in this process.
 
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
-use tokio::sync::broadcast::error::RecvError;
 
 use crate::actors::{ChainsMsg, Notice, NoticeKind};
 use crate::ids::ChainId;
@@ -56,6 +56,41 @@ impl ChainHandle {
         }
     }
 
+    /// Returns the next notice about this chain if it is there already.
+    pub fn try_next(&mut self) -> Option<Notice> {
+        loop {
+            match self.notices.try_recv() {
+                Ok(notice) if notice.chain == self.chain => return Some(notice),
+                Ok(_) | Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// Returns something that waits for the chain's rest beside this handle.
+    pub fn waiter(&self) -> Waiter {
+        Waiter { ended: self.ended.clone() }
+    }
+
+    /// Waits until the chain rests.
+    pub async fn wait(&mut self) -> Ending {
+        self.waiter().wait().await
+    }
+
+    /// Asks the chain to stop; it ends its jobs, stays resumable and comes to rest.
+    pub fn cancel(&self, why: impl Into<String>) {
+        let order = Operator::Stop { why: why.into() };
+        self.chains.send(ChainsMsg::Order { chain: self.chain.clone(), order });
+    }
+}
+
+/// Waits for a chain's rest.
+#[derive(Debug, Clone)]
+pub struct Waiter {
+    ended: watch::Receiver<Option<NoticeKind>>,
+}
+
+impl Waiter {
     /// Waits until the chain rests.
     pub async fn wait(&mut self) -> Ending {
         let gone = || Ending::Failed { why: "the system is gone".to_owned(), taken_over: false };
@@ -63,12 +98,6 @@ impl ChainHandle {
             Ok(kind) => kind.as_ref().and_then(ending).unwrap_or_else(gone),
             Err(_) => gone(),
         }
-    }
-
-    /// Asks the chain to stop; it ends its jobs, stays resumable and comes to rest.
-    pub fn cancel(&self, why: impl Into<String>) {
-        let order = Operator::Stop { why: why.into() };
-        self.chains.send(ChainsMsg::Order { chain: self.chain.clone(), order });
     }
 }
 

@@ -37,7 +37,14 @@ impl Orchestrator {
         if let (Some((script, _)), Some(file)) = (&script, &request.rehearse) {
             covered(script, &composed.shape, file)?;
         }
-        self.begin(request, composed, script).await
+        match self.begin(&request, composed, script).await {
+            // Another process was faster by a moment: what it began is what was asked for.
+            Err(OrchestratorError::Store(StoreError::LiveChainExists { .. })) => match self.live_chain(&request)? {
+                Some(row) => self.go_on(row, request.rehearse.as_deref(), Vec::new()).await,
+                None => Err(OrchestratorError::System { reason: "the chain of this bead came and went".to_owned() }),
+            },
+            begun => begun,
+        }
     }
 
     /// Returns the live chain on the bead of a request.
@@ -60,8 +67,11 @@ impl Orchestrator {
             Ok(reader) => reader.chain(&ChainId::from(id)).is_ok_and(|row| row.is_some()),
             Err(_) => false,
         };
-        let open: Vec<String> =
-            found.into_iter().filter(|bead| bead.status != "closed" && !is_known(&bead.id)).map(|bead| bead.id).collect();
+        let open: Vec<String> = found
+            .into_iter()
+            .filter(|bead| bead.status != "closed" && !is_known(&bead.id))
+            .map(|bead| bead.id)
+            .collect();
         if open.is_empty() {
             return Ok(());
         }
@@ -70,7 +80,7 @@ impl Orchestrator {
 
     async fn begin(
         &self,
-        request: RunRequest,
+        request: &RunRequest,
         composed: Composed,
         script: Option<(Script, String)>,
     ) -> Result<Started, OrchestratorError> {
@@ -89,25 +99,29 @@ impl Orchestrator {
         let kept = Kept {
             opening,
             model: request.model.clone(),
+            models: request.models.clone(),
+            stall_seconds: request.stall_seconds,
             rehearsal: script.is_some(),
             scope: composed.scope.clone(),
+            project_id: info.project_id,
         };
         if let Some((_, text)) = &script {
             self.keep_script(&chain, text)?;
         }
-        let incarnation = self.record(&request, &composed, &kept).await?;
+        let incarnation = match self.record(request, &composed, &kept).await {
+            Ok(incarnation) => incarnation,
+            Err(error) => {
+                self.forget_script(&chain);
+                return Err(error);
+            }
+        };
         self.keep_findings(&chain, &composed).await?;
         let settings = self.settings(&kept, script.map(|(script, _)| script)).await?;
         self.start(chain, incarnation, composed.root, settings, Vec::new()).await
     }
 
     /// Makes the chain durable before anything of it exists outside the database.
-    async fn record(
-        &self,
-        request: &RunRequest,
-        composed: &Composed,
-        kept: &Kept,
-    ) -> Result<u32, OrchestratorError> {
+    async fn record(&self, request: &RunRequest, composed: &Composed, kept: &Kept) -> Result<u32, OrchestratorError> {
         let json = |what: Result<String, serde_json::Error>| {
             what.map_err(|error| OrchestratorError::System { reason: format!("encode the request: {error}") })
         };
@@ -148,8 +162,7 @@ impl Orchestrator {
 
     async fn keep_findings(&self, chain: &ChainId, composed: &Composed) -> Result<(), OrchestratorError> {
         let Some(policy) = self.doors.policy.open() else { return Ok(()) };
-        let keep =
-            |reply| PolicyMsg::Keep { chain: chain.clone(), ruling: Box::new(composed.ruling.clone()), reply };
+        let keep = |reply| PolicyMsg::Keep { chain: chain.clone(), ruling: Box::new(composed.ruling.clone()), reply };
         match policy.call(keep, Some(std::time::Duration::from_secs(30))).await {
             Ok(CallResult::Success(kept)) => Ok(kept?),
             Ok(CallResult::Timeout | CallResult::SenderError) | Err(_) => Ok(()),
@@ -185,6 +198,7 @@ impl Orchestrator {
             return Ok(Started::Resting { chain });
         }
         self.ground.agent.check().await?;
+        self.same_workspace(&kept).await?;
         self.sweep_orphans(&chain)?;
         let root = self.ground.tracker.show(&row.bead).await?;
         let root = root.ok_or_else(|| TrackerError::NotFound { verb: "show", bead: row.bead.clone() })?;
@@ -255,19 +269,40 @@ impl Orchestrator {
             }
             None => None,
         };
-        Ok(Settings { model: kept.model.clone(), rehearsal })
+        let stall = kept.stall_seconds.map(|seconds| std::time::Duration::from_secs(u64::from(seconds)));
+        Ok(Settings { model: kept.model.clone(), models: kept.models.clone(), stall, rehearsal })
     }
 
     fn keep_script(&self, chain: &ChainId, text: &str) -> Result<(), OrchestratorError> {
         let dir = self.ground.layout.chain(chain)?;
         let file = dir.rehearsal();
-        fs::create_dir_all(dir.path())
-            .and_then(|()| fs::write(&file, text))
-            .map_err(|source| OrchestratorError::File { what: "keep the rehearsal's script in", path: file, source })
+        fs::create_dir_all(dir.path()).and_then(|()| fs::write(&file, text)).map_err(|source| OrchestratorError::File {
+            what: "keep the rehearsal's script in",
+            path: file,
+            source,
+        })
+    }
+
+    /// Takes back what was kept for a chain that was never recorded.
+    fn forget_script(&self, chain: &ChainId) {
+        if let Ok(dir) = self.ground.layout.chain(chain) {
+            // It may not be there at all.
+            drop(fs::remove_dir_all(dir.path()));
+        }
     }
 
     fn kept_script(&self, chain: &ChainId) -> Result<Script, OrchestratorError> {
         Ok(load(&self.ground.layout.chain(chain)?.rehearsal())?.0)
+    }
+
+    /// Another `project_id` is another database: a lost `metadata.json` gives an empty new one without an error.
+    async fn same_workspace(&self, kept: &Kept) -> Result<(), OrchestratorError> {
+        let found = self.ground.tracker.probe().await?.project_id;
+        if found == kept.project_id {
+            return Ok(());
+        }
+        let (chain, begun) = (kept.opening.chain.clone(), kept.project_id.clone());
+        Err(OrchestratorError::OtherWorkspace { chain, begun, found })
     }
 
     /// A chain goes on with the model it was begun with: a rehearsal never turns into a real one, nor into another.

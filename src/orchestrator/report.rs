@@ -2,16 +2,61 @@
 
 use std::path::Path;
 
+use super::builder::owner_is_alive;
 use super::error::OrchestratorError;
 use crate::chain::machine::{ChainEvent, ChainState, fold};
 use crate::chain::report::{ChainReport, JobFacts, ReportFacts};
 use crate::git::Git;
+use crate::ids::ChainId;
 use crate::ports::{DiffStat, Workspace};
-use crate::storage::{ChainRow, JobFilter, JobScope, Layout, Reader};
+use crate::storage::{ChainRow, JobFilter, JobScope, Layout, Reader, Resource, StoreError};
 
 /// Finds a chain by its id or its bead.
 pub fn find_chain(root: &Path, name: &str) -> Result<ChainRow, OrchestratorError> {
     Ok(Reader::open(&Layout::new(root).database())?.find_chain(name)?)
+}
+
+/// Returns the live process that runs a chain, if one does.
+pub fn running_process(root: &Path, chain: &str) -> Result<Option<u32>, OrchestratorError> {
+    let reader = Reader::open(&Layout::new(root).database())?;
+    let owner = reader.owner(&Resource::Chain(ChainId::from(chain)))?.and_then(|row| row.holder);
+    Ok(owner.filter(owner_is_alive).map(|owner| owner.pid))
+}
+
+/// Returns the chain that a process runs, once it is on disk.
+pub fn chain_of_process(root: &Path, pid: u32) -> Result<Option<String>, OrchestratorError> {
+    let reader = match Reader::open(&Layout::new(root).database()) {
+        Ok(reader) => reader,
+        Err(StoreError::NotThere { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let runs = |row: &crate::storage::OwnerRow| {
+        row.holder.as_ref().is_some_and(|holder| holder.pid == pid && owner_is_alive(holder))
+    };
+    let found = reader
+        .owners()?
+        .into_iter()
+        .filter(runs)
+        .find_map(|row| row.resource.strip_prefix("chain:").map(str::to_owned));
+    Ok(found)
+}
+
+/// Returns the events of a chain after one: place, wall clock, event.
+pub fn stored_events(
+    root: &Path,
+    chain: &ChainId,
+    after: u64,
+) -> Result<Vec<(u64, i64, ChainEvent)>, OrchestratorError> {
+    let rows = Reader::open(&Layout::new(root).database())?.chain_events(chain, after)?;
+    rows.into_iter()
+        .map(|row| {
+            let event = serde_json::from_str(&row.body).map_err(|error| OrchestratorError::Log {
+                chain: chain.clone(),
+                reason: format!("event {}: {error}", row.seq),
+            })?;
+            Ok((row.seq, row.at_ms, event))
+        })
+        .collect()
 }
 
 /// Reports on a chain, named by its id or its bead.
@@ -74,7 +119,8 @@ pub(super) fn folded(reader: &Reader, row: &ChainRow) -> Result<ChainState, Orch
         .chain_events(&row.chain, 0)?
         .iter()
         .map(|event| {
-            serde_json::from_str::<ChainEvent>(&event.body).map_err(|error| broken(format!("event {}: {error}", event.seq)))
+            serde_json::from_str::<ChainEvent>(&event.body)
+                .map_err(|error| broken(format!("event {}: {error}", event.seq)))
         })
         .collect::<Result<Vec<_>, _>>()?;
     match fold(&events) {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::handle::ChainHandle;
 use crate::chain::machine::Opening;
 use crate::chain::scrutiny::Scrutiny;
+use crate::config::Models;
 use crate::ids::{BeadId, ChainId, StepId};
 use crate::policy::Modes;
 
@@ -26,8 +27,12 @@ pub struct RunRequest {
     pub base: Option<String>,
     /// Model for all roles, `provider/model`.
     pub model: Option<String>,
+    /// Models by role, from the configuration.
+    pub models: Models,
     /// Fix rounds that gates may open.
     pub fix_loops: u32,
+    /// Silence of a session that counts as a stall, in seconds, over what the specialists' files say.
+    pub stall_seconds: Option<u32>,
     /// Script of a rehearsal.
     pub rehearse: Option<PathBuf>,
     /// How policy weighs its findings.
@@ -44,6 +49,8 @@ impl RunRequest {
             scrutiny: None,
             base: None,
             model: None,
+            models: Models::default(),
+            stall_seconds: None,
             fix_loops: crate::chain::machine::Limits::default().fix_loops,
             rehearse: None,
             policy: Modes::default(),
@@ -89,7 +96,13 @@ pub enum Started {
 pub(super) struct Kept {
     pub opening: Opening,
     pub model: Option<String>,
+    #[serde(default)]
+    pub models: Models,
+    #[serde(default)]
+    pub stall_seconds: Option<u32>,
     pub rehearsal: bool,
     /// Paths of the contract's scope, for collisions with other chains.
     pub scope: Vec<String>,
+    /// Identity of the beads workspace.
+    pub project_id: String,
 }

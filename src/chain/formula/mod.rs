@@ -19,4 +19,4 @@ pub use library::{Format, FormulaSource, Listed, SearchPath, SourceText, check_n
 pub(crate) use nearest::{hint, nearest};
 pub use parse::parse;
 pub use resolve::{Resolved, ResolvedStep, resolve, resolve_named};
-pub use schema::{Formula, FormulaStep, Var};
+pub use schema::{Formula, FormulaStep, Var, VarKind};

@@ -1,16 +1,16 @@
 use tempfile::tempdir;
 
 use super::*;
-use crate::storage::files::Durability;
-use crate::storage::writer::Writer;
 use crate::ids::JobId;
 use crate::storage::connection::in_memory;
+use crate::storage::files::Durability;
 use crate::storage::job_events::AppendJobEvents;
 use crate::storage::jobs::UpsertJob;
 use crate::storage::paths::Layout;
 use crate::storage::read::Reader;
 use crate::storage::sample::{ended, event, job};
 use crate::storage::words::JobStatus;
+use crate::storage::writer::Writer;
 
 fn settle(id: &str) -> SettleJob {
     SettleJob { job: ended(id), events: vec![event(2, "run_complete")], result: Some("all good".into()) }

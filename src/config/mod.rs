@@ -1,0 +1,11 @@
+//! Layered configuration: the user's file, the repository's file, environment, flags; each over the one before.
+
+mod check;
+mod error;
+mod keys;
+mod layers;
+mod settings;
+
+pub use error::ConfigError;
+pub use layers::{Flags, Places};
+pub use settings::{ChainSettings, Config, Models, Tools};
