@@ -32,6 +32,7 @@ mod git;
 mod ids;
 mod job;
 mod messages;
+mod nearest;
 mod orchestrator;
 mod pi;
 mod policy;

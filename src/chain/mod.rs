@@ -5,7 +5,6 @@ pub mod contract;
 pub mod formula;
 pub mod graph;
 pub mod machine;
-pub mod nearest;
 pub mod pour;
 pub mod report;
 pub mod scrutiny;

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-use super::nearest::advice;
+use crate::nearest::advice;
 
 /// A level of scrutiny; a later one asks for all that an earlier one asks, and more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -30,7 +30,7 @@ pub enum CliError {
         name: String,
     },
     /// Neither a chain nor a formula goes by this name.
-    #[error("find `{name}`: no chain, contract bead or formula{}", crate::chain::formula::hint(.nearest))]
+    #[error("find `{name}`: no chain, contract bead or formula{}", crate::nearest::hint(.nearest))]
     NoGraph {
         /// As given.
         name: String,

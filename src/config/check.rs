@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigError;
 use super::keys::{Kind, SECTIONS, keys};
-use crate::chain::formula::nearest;
+use crate::nearest::nearest;
 
 /// Checks syntax, sections, keys and values of one file; the first fault in the order of the text is told.
 ///

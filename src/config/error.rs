@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::chain::formula::hint;
 use crate::failure::{Explain, FailureKind};
+use crate::nearest::hint;
 
 /// Why the configuration can't be used.
 #[derive(Debug, thiserror::Error)]

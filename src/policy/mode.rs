@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::chain::nearest::advice;
 use crate::failure::{Explain, FailureKind};
+use crate::nearest::advice;
 
 use super::finding::FindingKind;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use jsonschema::Validator;
 use serde_json::Value;
 
-use super::nearest::nearest;
+use crate::nearest::nearest;
 
 /// Keys that may decide, the more specific first.
 const VERDICT_KEYS: [&str; 3] = ["overall_verdict", "verdict", "status"];

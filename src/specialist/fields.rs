@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::error::SpecialistError;
-use super::nearest::nearest;
+use crate::nearest::nearest;
 
 /// (object, its fields), by path; `[]` stands for the elements of a list. An object without a row here is free in form
 /// (`output_schema`, `permissions`). Source: specialist schema 3.17 and the fields that 3.18 adds.
@@ -84,7 +84,7 @@ fn walk(file: &str, value: &Value, path: &str) -> Result<(), SpecialistError> {
             for (name, inner) in fields {
                 let inner_path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 if !known.contains(&name.as_str()) {
-                    let nearest = nearest(name, known.iter().copied()).into_iter().map(str::to_owned).collect();
+                    let nearest = nearest(name, known.iter().copied());
                     return Err(SpecialistError::UnknownField { file: file.to_owned(), path: inner_path, nearest });
                 }
                 walk(file, inner, &inner_path)?;

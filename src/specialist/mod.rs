@@ -3,7 +3,6 @@
 mod contract;
 mod error;
 mod fields;
-mod nearest;
 mod output;
 mod prompt;
 mod roster;
@@ -13,7 +12,6 @@ mod tier;
 
 pub use contract::Contract;
 pub use error::SpecialistError;
-pub use nearest::nearest;
 pub use output::{Answer, OutputProblem, check, extract, re_ask, seconder_overall};
 pub use prompt::{TaskVars, render_task, render_template, system_text};
 pub use roster::Roster;

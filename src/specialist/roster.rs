@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::error::SpecialistError;
-use super::nearest::nearest;
 use super::spec::Specialist;
 
 macro_rules! files {
@@ -48,7 +47,7 @@ impl Roster {
     pub fn get(&self, name: &str) -> Result<&Specialist, SpecialistError> {
         self.specialists.get(name).ok_or_else(|| SpecialistError::Unknown {
             name: name.to_owned(),
-            nearest: nearest(name, self.names()).into_iter().map(str::to_owned).collect(),
+            nearest: crate::nearest::nearest(name, self.names()),
             known: self.names().map(str::to_owned).collect(),
         })
     }

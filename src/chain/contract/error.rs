@@ -1,8 +1,8 @@
 //! Why a contract could not be read.
 
-use crate::chain::nearest::advice;
 use crate::chain::scrutiny::UnknownScrutiny;
 use crate::failure::{Explain, FailureKind};
+use crate::nearest::advice;
 
 use super::model::ContractKind;
 

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-use super::nearest::hint;
 use crate::failure::{Explain, FailureKind};
+use crate::nearest::hint;
 
 /// Where in a formula something stands: file, step, field.
 #[derive(Debug, Clone, PartialEq, Eq)]

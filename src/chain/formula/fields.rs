@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::error::{FormulaError, Place};
-use super::nearest::nearest;
+use crate::nearest::nearest;
 
 /// What a table may hold.
 pub(super) struct Keys {

@@ -1,7 +1,7 @@
 //! Where formulas come from: an ordered list of layers, the first hit wins. Reading is done by the layers, not here.
 
 use super::error::FormulaError;
-use super::nearest::nearest;
+use crate::nearest::nearest;
 
 /// How a formula's text is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

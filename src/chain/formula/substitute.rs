@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::condition::is_name;
 use super::error::{FormulaError, Place};
-use super::nearest::nearest;
 use super::schema::Var;
+use crate::nearest::nearest;
 
 /// The variables of one formula and their values.
 pub(super) struct Substitution<'a> {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use regex::Regex;
 
 use super::error::FormulaError;
-use super::nearest::nearest;
 use super::schema::{Formula, Var, VarKind};
+use crate::nearest::nearest;
 
 /// Returns the values of a formula's variables after defaults; a variable with neither is absent.
 ///

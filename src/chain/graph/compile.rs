@@ -6,9 +6,10 @@ use super::dag::Dag;
 use super::error::ShapeError;
 use super::gates;
 use super::labels::{self, Gate, Marks};
-use crate::chain::formula::{Resolved, ResolvedStep, nearest};
+use crate::chain::formula::{Resolved, ResolvedStep};
 use crate::chain::shape::{Class, Relation, Shape, Step, Target, Writer};
 use crate::ids::StepId;
+use crate::nearest::nearest;
 use crate::specialist::Tier;
 
 /// bd refuses longer titles; in bytes.

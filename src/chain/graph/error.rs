@@ -1,7 +1,7 @@
 //! Why a resolved formula makes no shape.
 
-use crate::chain::formula::hint;
 use crate::failure::{Explain, FailureKind};
+use crate::nearest::hint;
 
 /// Why steps could not be compiled into a shape. Nothing has been created when one of these is raised.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! What a step's labels say about it: role, gate, writer, advisor, relations, root.
 
-use crate::chain::formula::{hint, nearest};
 use crate::chain::shape::Writer;
+use crate::nearest::{hint, nearest};
 
 /// Kinds of relation that an `edge:` label may name (spec 003 §2.2).
 pub(super) const RELATIONS: [&str; 5] = ["validates", "informs", "implements", "discovered-from", "parent-child"];
@@ -132,7 +132,7 @@ mod tests {
             (&["role:a", "role:b"][..], "labels role:a and role:b contradict each other"),
             (&["role:"], "label role: names no specialist"),
             (&["gate:finale"], "label gate:finale is unknown (known: mandatory, final); did you mean final?"),
-            (&["position:writer"], "label position:writer is unknown (known: primary-writer, secondary-writer)"),
+            (&["position:writer"], "label position:writer is unknown (known: primary-writer, secondary-writer); did you mean primary-writer or secondary-writer?"),
             (
                 &["position:primary-writer", "position:secondary-writer"],
                 "labels position:primary-writer and position:secondary-writer contradict each other",

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use self::shapes::{Filled, Named, Within, object, word};
 use super::{Fault, FaultKind, Finish, Round, Script, Text, ToolCall, Turn, Usage};
+use crate::nearest::{hint, nearest};
 use crate::rehearsal::error::ScriptError;
 
 /// Largest text of one turn, unfolded, thinking and arguments included.
@@ -26,20 +27,18 @@ fn invalid(file: &str, path: &str, error: &serde_json::Error) -> ScriptError {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
     let reason = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
-    let reason = nearest(reason).map_or_else(|| reason.to_owned(), |name| format!("{reason}; did you mean `{name}`?"));
+    let reason = format!("{reason}{}", hint(&meant(reason)));
     // Where a text breaks off in front of a name, the path ends in a question mark.
     let field = if path == "?" { "." } else { path.strip_suffix(".?").unwrap_or(path) };
     ScriptError::Invalid { file: file.to_owned(), line, column, field: field.to_owned(), reason }
 }
 
-/// Returns the known name that is nearest to the unknown one. serde's message quotes the unknown name first, then all
+/// Returns the known names that are nearest to the unknown one. serde's message quotes the unknown name first, then all
 /// known ones.
-fn nearest(reason: &str) -> Option<&str> {
-    let mut quoted = reason.strip_prefix("unknown ")?.split('`').skip(1).step_by(2);
-    let found = quoted.next()?;
-    let too_far = found.chars().count() / 3 + 2;
-    let near = quoted.map(|known| (strsim::damerau_levenshtein(found, known), known));
-    near.filter(|(distance, _)| *distance < too_far).min().map(|(_, known)| known)
+fn meant(reason: &str) -> Vec<String> {
+    let Some(names) = reason.strip_prefix("unknown ") else { return Vec::new() };
+    let mut quoted = names.split('`').skip(1).step_by(2);
+    quoted.next().map(|found| nearest(found, quoted)).unwrap_or_default()
 }
 
 #[derive(serde::Deserialize)]

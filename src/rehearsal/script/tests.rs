@@ -27,12 +27,12 @@ fn refusal(text: &str) -> (usize, String, String) {
 #[test]
 fn a_wrong_turn_is_refused_with_its_line_its_field_and_the_reason() {
     for (turn, line, field, reason) in [
-        (r#"{"txt": "hi"}"#, 3, ".txt", "did you mean `text`?"),
+        (r#"{"txt": "hi"}"#, 3, ".txt", "did you mean text?"),
         (r#"{"text": 5}"#, 3, ".text", "expected a string"),
         (r#"{"text": {"repeat": "a"}}"#, 3, ".text", "either `repeat` and `count`"),
         (r#"{"text": {"json": {}, "count": 2}}"#, 3, ".text", "or `json` alone"),
         (r#"{"text": {"json": null}}"#, 3, ".text", "or `json` alone"),
-        (r#"{"text": {"repeat": "a", "cuont": 2}}"#, 3, ".text.cuont", "did you mean `count`?"),
+        (r#"{"text": {"repeat": "a", "cuont": 2}}"#, 3, ".text.cuont", "did you mean count?"),
         (r#"{"text": {"repeat": "abc", "count": 3333334}}"#, 3, ".text", "over 10000000 bytes"),
         (r#"{"text": {"repeat": "a", "count": 0}}"#, 3, ".text.count", "from 1 to 10000000"),
         (
@@ -41,14 +41,14 @@ fn a_wrong_turn_is_refused_with_its_line_its_field_and_the_reason() {
             "",
             "the turn is over 10000000 bytes",
         ),
-        (r#"{"tools": [{"name": "bsh", "arguments": {}}]}"#, 3, ".tools[0].name", "did you mean `bash`?"),
+        (r#"{"tools": [{"name": "bsh", "arguments": {}}]}"#, 3, ".tools[0].name", "did you mean bash?"),
         (r#"{"tools": [{"name": "rm_rf", "arguments": {}}]}"#, 3, ".tools[0].name", "unknown variant `rm_rf`"),
         (r#"{"tools": [{"name": "bash"}]}"#, 3, ".tools[0]", "missing field `arguments`"),
         (r#"{"tools": [{"name": "bash", "arguments": "ls"}]}"#, 3, ".tools[0].arguments", "expected a map"),
         (r#"{"text": "", "usage": {"input": 1}}"#, 3, ".usage", "missing field `output`"),
         (r#"{"text": "", "usage": {"input": 1, "output": -1}}"#, 3, ".usage.output", "integer `-1`"),
         (r#"{"text": "", "usage": {"input": 1, "output": 1, "reasoning": 2}}"#, 3, ".usage", "part of `output`"),
-        (r#"{"text": "", "finish": "stopp"}"#, 3, ".finish", "did you mean `stop`?"),
+        (r#"{"text": "", "finish": "stopp"}"#, 3, ".finish", "did you mean stop?"),
         ("{\"text\": \"\",\n\n \"delay_ms\": 600001}", 5, ".delay_ms", "from 0 to 600000"),
         (r#"{"text": "", "chunk_chars": 0}"#, 3, ".chunk_chars", "from 1 to 65536"),
         (r#"{"text": "", "fault": {"http": 200}}"#, 3, ".fault.http", "from 400 to 599"),
@@ -84,7 +84,7 @@ fn a_wrong_frame_is_refused_with_its_field_and_the_reason() {
             "roles.x.rounds[0].turns",
             "list is empty",
         ),
-        (r#"{"rehearsal": 1, "roels": {}}"#, "roels", "did you mean `roles`?"),
+        (r#"{"rehearsal": 1, "roels": {}}"#, "roels", "did you mean roles?"),
         (&format!("{MINIMAL} {{}}"), ".", "trailing characters"),
         (
             r#"{"rehearsal": 1, "roles": {"x": {"rounds": [{"turns": [{"text": ""}]}]}, "x": {"rounds": [{"turns": [{"text": ""}]}]}}}"#,
@@ -111,7 +111,7 @@ fn a_rule_about_several_fields_is_refused_on_the_line_where_their_object_ends() 
 #[test]
 fn the_message_reads_as_a_sentence_and_says_the_place_once() {
     let error = Script::parse("my script.json", &with_turn(r#"{"txt": 1}"#)).unwrap_err();
-    insta::assert_snapshot!(error, @"read rehearsal my script.json: line 3, column 8, field `roles.x.rounds[0].turns[0].txt`: unknown field `txt`, expected one of `thinking`, `text`, `tools`, `usage`, `finish`, `delay_ms`, `chunk_delay_ms`, `chunk_chars`, `fault`, `fault_times`; did you mean `text`?");
+    insta::assert_snapshot!(error, @"read rehearsal my script.json: line 3, column 8, field `roles.x.rounds[0].turns[0].txt`: unknown field `txt`, expected one of `thinking`, `text`, `tools`, `usage`, `finish`, `delay_ms`, `chunk_delay_ms`, `chunk_chars`, `fault`, `fault_times`; did you mean text?");
     let error = Script::parse("my script.json", "{").unwrap_err();
     insta::assert_snapshot!(error, @"read rehearsal my script.json: line 1, column 1, whole file: EOF while parsing an object");
 }
