@@ -264,6 +264,12 @@ fn why(status: &Status) -> Option<String> {
     }
 }
 
+/// Whether a step is blocked in a way that files which git ignores may have caused.
+fn lacks_files(state: &StepState) -> bool {
+    let codes = ["hook_refused", "test_infrastructure", "tests_not_runnable"];
+    matches!(&state.phase, Phase::Blocked { why, .. } if codes.contains(&why.code.as_str()))
+}
+
 fn next(chain: &ChainState) -> Vec<String> {
     let id = &chain.chain;
     let branch = chain.tree.as_ref().map_or("", |tree| tree.branch.as_str());
@@ -281,6 +287,9 @@ fn next(chain: &ChainState) -> Vec<String> {
                 .filter(|(_, state)| matches!(state.phase, Phase::Blocked { .. }))
                 .filter_map(|(_, state)| state.job.as_ref().map(|job| format!("sp result {job}")))
                 .collect();
+            if chain.steps.values().any(lacks_files) {
+                next.push("# git-ignored files (node_modules, .env) are not in a fresh worktree: make them there if a command needs them".to_owned());
+            }
             next.push(format!("sp chain resume {id} --note \"what to do\" [--from STEP]"));
             next
         }

@@ -59,6 +59,9 @@ pub async fn drive(
     progress: &Progress,
 ) -> (ChainId, Option<Ending>) {
     let chain = handle.chain().clone();
+    for remark in handle.remarks() {
+        progress.say(&format!("remark: {remark}"));
+    }
     let mut signals = Signals::listen().ok();
     let mut asked = false;
     let mut waiter = handle.waiter();

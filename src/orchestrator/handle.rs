@@ -29,6 +29,7 @@ pub struct ChainHandle {
     pub(super) notices: broadcast::Receiver<Notice>,
     pub(super) chains: Door<ChainsMsg>,
     pub(super) ended: watch::Receiver<Option<NoticeKind>>,
+    pub(super) remarks: Vec<String>,
 }
 
 impl std::fmt::Debug for ChainHandle {
@@ -41,6 +42,11 @@ impl ChainHandle {
     /// Returns the chain.
     pub fn chain(&self) -> &ChainId {
         &self.chain
+    }
+
+    /// Returns what policy remarked before the chain began, such as uncommitted changes that its worktree lacks.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// Waits for the next notice about this chain; `None` when the system is gone.

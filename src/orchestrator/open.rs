@@ -117,7 +117,11 @@ impl Orchestrator {
         };
         self.keep_findings(&chain, &composed).await?;
         let settings = self.settings(&kept, script.map(|(script, _)| script)).await?;
-        self.start(chain, incarnation, composed.root, settings, Vec::new()).await
+        let mut started = self.start(chain, incarnation, composed.root, settings, Vec::new()).await?;
+        if let Started::Running(handle) = &mut started {
+            handle.remarks = composed.composition.findings;
+        }
+        Ok(started)
     }
 
     /// Makes the chain durable before anything of it exists outside the database.
@@ -240,7 +244,13 @@ impl Orchestrator {
         if !self.doors.chains.send(ChainsMsg::Run(Box::new(args))) {
             return Err(OrchestratorError::System { reason: "Chains is being restarted".to_owned() });
         }
-        Ok(Started::Running(ChainHandle { chain, notices, chains: self.doors.chains.clone(), ended: ending }))
+        Ok(Started::Running(ChainHandle {
+            chain,
+            notices,
+            chains: self.doors.chains.clone(),
+            ended: ending,
+            remarks: Vec::new(),
+        }))
     }
 
     /// Ends what is left of this chain's agents: tools that escaped a process group that is gone.

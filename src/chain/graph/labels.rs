@@ -132,7 +132,10 @@ mod tests {
             (&["role:a", "role:b"][..], "labels role:a and role:b contradict each other"),
             (&["role:"], "label role: names no specialist"),
             (&["gate:finale"], "label gate:finale is unknown (known: mandatory, final); did you mean final?"),
-            (&["position:writer"], "label position:writer is unknown (known: primary-writer, secondary-writer); did you mean primary-writer or secondary-writer?"),
+            (
+                &["position:writer"],
+                "label position:writer is unknown (known: primary-writer, secondary-writer); did you mean primary-writer or secondary-writer?",
+            ),
             (
                 &["position:primary-writer", "position:secondary-writer"],
                 "labels position:primary-writer and position:secondary-writer contradict each other",
