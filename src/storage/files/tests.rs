@@ -22,7 +22,7 @@ fn what_was_written_reads_back() {
     files.append_events(&[event(1, "run_start")]).unwrap();
     files.append_events(&[event(2, "text"), event(3, "tool")]).unwrap();
     files.sync_events().unwrap();
-    files.write_result("line one\nü\n").unwrap();
+    files.stage_result("line one\nü\n").unwrap().publish().unwrap();
     assert_eq!(dir.read_status().unwrap(), Some(ended("0a1b2c3d")));
     let events = vec![event(1, "run_start"), event(2, "text"), event(3, "tool")];
     assert_eq!(dir.read_events().unwrap(), JobLog { events, broken: 0 });
@@ -97,7 +97,7 @@ fn a_status_file_that_is_no_record_is_named() {
 fn a_staged_file_that_is_dropped_replaces_nothing() {
     let (_repo, dir) = job_dir();
     let files = JobFiles::open(dir.clone()).unwrap();
-    files.write_result("first").unwrap();
+    files.stage_result("first").unwrap().publish().unwrap();
     drop(files.stage_result("second").unwrap());
     assert_eq!(dir.read_result().unwrap().as_deref(), Some("first"));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
@@ -108,6 +108,6 @@ fn a_file_that_can_not_be_written_is_named() {
     let (_repo, dir) = job_dir();
     let files = JobFiles::open(dir.clone()).unwrap();
     fs::create_dir_all(dir.result()).unwrap();
-    let error = files.write_result("x").unwrap_err();
+    let error = files.stage_result("x").unwrap().publish().unwrap_err();
     assert!(matches!(&error, StoreError::File { path, .. } if *path == dir.result()), "{error:?}");
 }

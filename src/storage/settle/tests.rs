@@ -105,7 +105,7 @@ fn a_refused_settlement_leaves_the_files_as_they_were() {
     let current = JobRow { epoch: 2, ..job("j") };
     writer.call(UpsertJob(current.clone())).unwrap();
     files.write_status(&current, Durability::Lazy).unwrap();
-    files.write_result("of epoch 2").unwrap();
+    files.stage_result("of epoch 2").unwrap().publish().unwrap();
     assert!(matches!(settle_job(&writer, &mut files, settle("j")), Err(StoreError::StaleEpoch { .. })));
     assert_eq!(files.dir().read_status().unwrap(), Some(current));
     assert_eq!(files.dir().read_result().unwrap().as_deref(), Some("of epoch 2"));
