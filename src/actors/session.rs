@@ -7,6 +7,7 @@ use std::time::Duration;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::messages::{JobMsg, Pulse, SessionEnd, SessionMsg};
 use crate::pi::{
@@ -33,7 +34,8 @@ pub struct Session {
 
 /// The live process.
 pub struct Live {
-    stdin: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    /// Lines on their way to pi. Dropping it is end of file, once they are written.
+    stdin: Option<UnboundedSender<Vec<u8>>>,
     child: Arc<dyn Child>,
     encoder: Encoder,
     pending: BTreeMap<u64, Pending>,
@@ -80,7 +82,7 @@ impl Actor for Session {
         let child: Arc<dyn Child> = Arc::from(child);
         self.follow(&me, stdout, stderr, Arc::clone(&child));
         Ok(Live {
-            stdin: Some(stdin),
+            stdin: Some(write_to(stdin)),
             child,
             encoder: Encoder::default(),
             pending: BTreeMap::new(),
@@ -92,7 +94,7 @@ impl Actor for Session {
 
     async fn post_start(&self, me: ActorRef<SessionMsg>, live: &mut Live) -> Result<(), ActorProcessingErr> {
         // pi prints nothing when it is ready; the answer to this is the sign (pi-rpc §3.5).
-        self.send(&me, live, &Command::GetState, Some(Pending::Greeting)).await;
+        self.send(&me, live, &Command::GetState, Some(Pending::Greeting));
         Ok(())
     }
 
@@ -107,7 +109,7 @@ impl Actor for Session {
                 let mut events = Vec::new();
                 for line in lines {
                     match line {
-                        Line::Event(event) => self.heard(&me, live, event, &mut events).await,
+                        Line::Event(event) => self.heard(&me, live, event, &mut events),
                         Line::Response(response) => self.answered(live, response),
                         Line::Unknown { kind } => tracing::debug!(kind, "an event that this sp does not know"),
                     }
@@ -119,13 +121,13 @@ impl Actor for Session {
             SessionMsg::Garbled(detail) => self.fail("garbled_stream", detail),
             SessionMsg::Prompt(message) => {
                 live.started = false;
-                self.send(&me, live, &Command::Prompt { message }, Some(Pending::Prompt)).await;
+                self.send(&me, live, &Command::Prompt { message }, Some(Pending::Prompt));
             }
             SessionMsg::ReadText => {
-                self.send(&me, live, &Command::GetState, Some(Pending::State)).await;
-                self.send(&me, live, &Command::GetLastAssistantText, Some(Pending::Text)).await;
+                self.send(&me, live, &Command::GetState, Some(Pending::State));
+                self.send(&me, live, &Command::GetLastAssistantText, Some(Pending::Text));
             }
-            SessionMsg::Abort if live.started => self.abort(&me, live).await,
+            SessionMsg::Abort if live.started => self.abort(&me, live),
             SessionMsg::Abort => live.abort_held = true,
             SessionMsg::Close => {
                 live.stdin = None;
@@ -173,14 +175,10 @@ impl Session {
         });
     }
 
-    async fn send(&self, me: &ActorRef<SessionMsg>, live: &mut Live, command: &Command, pending: Option<Pending>) {
+    fn send(&self, me: &ActorRef<SessionMsg>, live: &mut Live, command: &Command, pending: Option<Pending>) {
         let encoded = live.encoder.encode(command);
-        let Some(stdin) = &mut live.stdin else { return };
-        let written = match stdin.write_all(&encoded.line).await {
-            Ok(()) => stdin.flush().await,
-            Err(error) => Err(error),
-        };
-        if written.is_err() {
+        let Some(stdin) = &live.stdin else { return };
+        if stdin.send(encoded.line).is_err() {
             // pi is going or gone; its end is on the way and says why.
             live.stdin = None;
             return;
@@ -191,18 +189,18 @@ impl Session {
         }
     }
 
-    async fn heard(&self, me: &ActorRef<SessionMsg>, live: &mut Live, event: PiEvent, events: &mut Vec<PiEvent>) {
+    fn heard(&self, me: &ActorRef<SessionMsg>, live: &mut Live, event: PiEvent, events: &mut Vec<PiEvent>) {
         match &event {
             PiEvent::AgentStart => {
                 live.started = true;
                 if std::mem::take(&mut live.abort_held) {
-                    self.abort(me, live).await;
+                    self.abort(me, live);
                 }
             }
             // Nobody is there to answer, and an unanswered dialog blocks the run for ever (pi-rpc §9.3).
             PiEvent::UiRequest { id, needs_answer: true, .. } => {
                 let cancel = Command::cancel_dialog(id.clone());
-                self.send(me, live, &cancel, None).await;
+                self.send(me, live, &cancel, None);
             }
             _ => {}
         }
@@ -226,9 +224,9 @@ impl Session {
         }
     }
 
-    async fn abort(&self, me: &ActorRef<SessionMsg>, live: &mut Live) {
-        self.send(me, live, &Command::ClearQueue, None).await;
-        self.send(me, live, &Command::Abort, Some(Pending::Abort)).await;
+    fn abort(&self, me: &ActorRef<SessionMsg>, live: &mut Live) {
+        self.send(me, live, &Command::ClearQueue, None);
+        self.send(me, live, &Command::Abort, Some(Pending::Abort));
     }
 
     fn fail(&self, code: &'static str, detail: String) {
@@ -257,6 +255,20 @@ impl Session {
             Ending::Killed => live.child.kill(),
         }
     }
+}
+
+/// Starts what writes to pi. Apart from the actor: a pi that reads nothing fills its pipe, and who waits for room there
+/// hears neither a timeout nor the word to kill.
+fn write_to(mut stdin: Box<dyn AsyncWrite + Send + Unpin>) -> UnboundedSender<Vec<u8>> {
+    let (line, mut lines) = unbounded_channel::<Vec<u8>>();
+    tokio::spawn(async move {
+        while let Some(line) = lines.recv().await {
+            if stdin.write_all(&line).await.is_err() || stdin.flush().await.is_err() {
+                return;
+            }
+        }
+    });
+    line
 }
 
 /// Reads stdout to its end: decoded, deltas of one block summed, one credit a batch.
