@@ -1,6 +1,6 @@
 //! The Job: one activation of a specialist. Shell of `job::machine`: mail in, rows to the Store, effects out.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -12,7 +12,7 @@ use super::store::StoreHandle;
 use super::watchdog::StallWatchdog;
 use crate::chain::machine::Outcome;
 use crate::failure::{Explain, FailureKind};
-use crate::job::{JobEffect, JobInput, JobState, Mapper, PromptKind, TimelineEvent, read, step};
+use crate::job::{JobEffect, JobInput, JobPhase, JobState, Mapper, PromptKind, TimelineEvent, read, step};
 use crate::messages::{Door, JobMsg, JobsMsg, Pulse, SessionMsg};
 use crate::ports::{Agent, AgentError, Clock};
 use crate::storage::{
@@ -46,7 +46,8 @@ pub struct Activity {
     machine: JobState,
     prepared: Prepared,
     mapper: Mapper,
-    files: JobFiles,
+    /// Shared with the blocking thread that ends the job, and with nobody else.
+    files: Arc<Mutex<JobFiles>>,
     row: JobRow,
     seq: u64,
     pulse: Pulse,
@@ -55,6 +56,17 @@ pub struct Activity {
     lease: Option<u32>,
     messages: u64,
     last_text: Option<String>,
+}
+
+impl Activity {
+    fn files(&self) -> MutexGuard<'_, JobFiles> {
+        locked(&self.files)
+    }
+}
+
+fn locked(files: &Mutex<JobFiles>) -> MutexGuard<'_, JobFiles> {
+    // A file has no half-done state that a panic could leave: each append is one write.
+    files.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Actor for Job {
@@ -70,7 +82,7 @@ impl Actor for Job {
             mapper: Mapper::default(),
             row: prepared.row.clone(),
             seq,
-            files,
+            files: Arc::new(Mutex::new(files)),
             pulse: Pulse::begin(),
             session: None,
             watchdog: None,
@@ -98,6 +110,11 @@ impl Actor for Job {
     }
 
     async fn handle(&self, me: ActorRef<JobMsg>, mail: JobMsg, job: &mut Activity) -> Result<(), ActorProcessingErr> {
+        // The outcome is on disk: what was on its way then may neither fail nor change it (gastown#909).
+        let is_late = matches!(job.machine.phase, JobPhase::Ending | JobPhase::Ended);
+        if is_late && !matches!(mail, JobMsg::SessionEnded(_)) {
+            return Ok(());
+        }
         let input = match mail {
             JobMsg::SessionReady(state) => {
                 job.messages = state.message_count;
@@ -275,7 +292,7 @@ impl Job {
         };
         job.row.updated_at_ms = self.tools.clock.now_ms();
         self.tools.store.write(UpsertJob(job.row.clone())).await?;
-        job.files.write_status(&job.row, Durability::Lazy)
+        job.files().write_status(&job.row, Durability::Lazy)
     }
 
     /// Appends to the timeline: the file first, then the rows in one write.
@@ -284,7 +301,7 @@ impl Job {
             return Ok(());
         }
         let rows = self.rows(job, events);
-        job.files.append_events(&rows)?;
+        job.files().append_events(&rows)?;
         let append = AppendJobEvents { job: job.row.job.clone(), epoch: job.row.epoch, events: rows };
         self.tools.store.write(append).await
     }
@@ -340,10 +357,13 @@ impl Job {
         job.row.completed_at_ms = Some(now);
         let complete = self.rows(job, vec![TimelineEvent::new("run_complete", self.completion(job, word))]);
         let settle = SettleJob { job: job.row.clone(), events: complete, result: job.last_text.clone() };
-        let staged = tokio::task::block_in_place(|| StagedSettlement::stage(&mut job.files, settle))?;
+        let files = Arc::clone(&job.files);
+        let staged = tokio::task::spawn_blocking(move || StagedSettlement::stage(&mut locked(&files), settle)).await;
+        // It ends early only by a panic, which goes on here.
+        let staged = staged.unwrap_or_else(|gone| std::panic::resume_unwind(gone.into_panic()))?;
         self.tools.store.write(staged).await?;
         // The database holds the truth; the mirror may be behind on a full disk.
-        if let Err(error) = job.files.write_status(&job.row, Durability::Synced) {
+        if let Err(error) = job.files().write_status(&job.row, Durability::Synced) {
             tracing::warn!(job = %job.row.job, %error, "status.json is behind");
         }
         Ok(())
@@ -428,3 +448,6 @@ pub(super) fn cancelled(layout: &Layout, row: &JobRow, at_ms: i64) -> Vec<JobEve
     }
     vec![event]
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 mod chains;
 mod coordinator;
+#[cfg(test)]
+mod doubles;
 mod job;
 mod jobs;
 mod policy;

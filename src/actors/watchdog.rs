@@ -43,7 +43,17 @@ impl Actor for StallWatchdog {
         mail: WatchdogMsg,
         state: &mut Watched,
     ) -> Result<(), ActorProcessingErr> {
-        let WatchdogMsg::Tick = mail;
+        match mail {
+            WatchdogMsg::Tick => self.feel(state),
+            #[cfg(test)]
+            WatchdogMsg::Break => panic!("a fault of ours"),
+        }
+        Ok(())
+    }
+}
+
+impl StallWatchdog {
+    fn feel(&self, state: &mut Watched) {
         let silence_ms = self.pulse.silence_ms();
         let is_over = |limit: Duration| u128::from(silence_ms) >= limit.as_millis();
         if is_over(self.stalled_after) {
@@ -55,6 +65,5 @@ impl Actor for StallWatchdog {
         } else if !is_over(self.warn_after) {
             state.warned = false;
         }
-        Ok(())
     }
 }

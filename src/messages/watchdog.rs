@@ -50,4 +50,7 @@ impl Pulse {
 pub enum WatchdogMsg {
     /// From itself: look at the pulse.
     Tick,
+    /// From a test: panic, as a fault of ours would make it.
+    #[cfg(test)]
+    Break,
 }
