@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 use super::job::{Job, JobTools};
 use super::prepare::{Prepared, Workshop};
@@ -56,31 +56,24 @@ impl Actor for Jobs {
             JobsMsg::Stop { step, epoch, job, reply_to } => stop(roll, step, epoch, job, reply_to),
             JobsMsg::Prepared { activation, prepared } => self.prepared(&me, roll, *activation, *prepared).await,
             JobsMsg::Settled { job, epoch, outcome } => settled(roll, &job, epoch, outcome),
+            JobsMsg::Gone { actor, detail } => gone(roll, actor, detail),
         }
         Ok(())
     }
 
     async fn handle_supervisor_evt(
         &self,
-        _: ActorRef<JobsMsg>,
+        me: ActorRef<JobsMsg>,
         event: SupervisionEvent,
-        roll: &mut Roll,
+        _: &mut Roll,
     ) -> Result<(), ActorProcessingErr> {
-        // A job that panicked said nothing; its session died with it. One that stopped has settled before: that word
-        // is still in the mailbox, since supervision goes before mail.
         let (who, detail) = match event {
             SupervisionEvent::ActorFailed(who, error) => (who, error.to_string()),
-            SupervisionEvent::ActorTerminated(who, _, Some(reason)) if reason == "killed" => (who, reason),
+            SupervisionEvent::ActorTerminated(who, _, reason) => (who, reason.unwrap_or_else(|| "it ended".to_owned())),
             _ => return Ok(()),
         };
-        let gone = roll
-            .live
-            .iter()
-            .find(|(_, entry)| entry.actor.as_ref().is_some_and(|actor| actor.get_id() == who.get_id()));
-        if let Some((job, epoch)) = gone.map(|(job, entry)| (job.clone(), entry.epoch)) {
-            let outcome = Outcome::Failed { retry: true, code: "job_failed".to_owned(), detail };
-            settled(roll, &job, epoch, outcome);
-        }
+        // Supervision overtakes mail: what the job said before it went may still wait in line, and that counts.
+        drop(me.cast(JobsMsg::Gone { actor: who.get_id(), detail }));
         Ok(())
     }
 }
@@ -107,8 +100,14 @@ fn start(me: &ActorRef<JobsMsg>, roll: &mut Roll, activation: Box<Activation>) {
     roll.live.insert(activation.job.clone(), entry);
     let (workshop, me) = (Arc::clone(&roll.args.workshop), me.clone());
     tokio::spawn(async move {
-        let prepared = Box::new(workshop.prepare(&activation).await);
-        drop(me.cast(JobsMsg::Prepared { activation, prepared }));
+        let wanted = activation.clone();
+        let prepared = tokio::spawn(async move { workshop.prepare(&wanted).await }).await;
+        // A panic in a preparation says nothing by itself, and the chain would wait for ever.
+        let prepared = prepared.unwrap_or_else(|gone| {
+            let code = "preparation_failed".to_owned();
+            Err(Outcome::Failed { retry: true, code, detail: gone.to_string() })
+        });
+        drop(me.cast(JobsMsg::Prepared { activation, prepared: Box::new(prepared) }));
     });
 }
 
@@ -134,6 +133,15 @@ fn settled(roll: &mut Roll, job: &JobId, epoch: u32, outcome: Outcome) {
             roll.live.insert(job.clone(), entry);
         }
         None => {}
+    }
+}
+
+/// A job that said how it ended is not in the roll any more; one that is panicked, and its session died with it.
+fn gone(roll: &mut Roll, actor: ActorId, detail: String) {
+    let is_its = |entry: &Entry| entry.actor.as_ref().is_some_and(|job| job.get_id() == actor);
+    let found = roll.live.iter().find(|(_, entry)| is_its(entry)).map(|(job, entry)| (job.clone(), entry.epoch));
+    if let Some((job, epoch)) = found {
+        settled(roll, &job, epoch, Outcome::Failed { retry: true, code: "job_failed".to_owned(), detail });
     }
 }
 
@@ -172,3 +180,6 @@ impl Jobs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -308,3 +308,6 @@ fn push_summed(lines: &mut Vec<Line>, line: Line) {
     }
     lines.push(line);
 }
+
+#[cfg(test)]
+mod tests;

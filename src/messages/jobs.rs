@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ractor::ActorRef;
+use ractor::{ActorId, ActorRef};
 
 use super::CoordinatorMsg;
 use crate::chain::machine::{ChainState, Outcome};
@@ -52,6 +52,13 @@ pub enum JobsMsg {
         activation: Box<Activation>,
         /// What to start, or why not.
         prepared: Box<Result<crate::actors::Prepared, Outcome>>,
+    },
+    /// From itself: a job's actor is gone. Said by mail, behind whatever the job said before.
+    Gone {
+        /// The actor.
+        actor: ActorId,
+        /// How it went.
+        detail: String,
     },
     /// From a Job: it is over.
     Settled {
