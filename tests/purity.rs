@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Rooms with decisions in them: no clock, no environment, no I/O.
-const PURE: [&str; 4] = ["chain", "job", "policy", "specialist"];
+const PURE: [&str; 5] = ["chain", "job", "policy", "specialist", "nearest"];
 
 /// What no pure room may name, as the beginning of a path.
 const IMPURE: [&str; 22] = [
