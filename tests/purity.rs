@@ -176,8 +176,8 @@ fn named_paths(code: &str, module: &[String]) -> BTreeSet<String> {
         let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
         rest = after;
-        if after.starts_with("::") {
-            rest = open_up(word, &after[2..], module, &mut paths);
+        if let Some(after) = after.strip_prefix("::") {
+            rest = open_up(word, after, module, &mut paths);
         }
     }
     paths
