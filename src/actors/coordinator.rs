@@ -26,6 +26,8 @@ use crate::storage::{
 /// How long until bd is asked again for ready steps: soon after something closed, then ever more seldom.
 const POLLS: [Duration; 5] =
     [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(7), Duration::from_secs(10)];
+/// The same while a step works: then bd has hardly news, and each question costs it time.
+const BUSY: Duration = Duration::from_secs(15);
 /// How long a failed write rests before it is tried again, and how often that is done.
 const WRITE_REST: Duration = Duration::from_secs(1);
 const WRITE_TRIES: u32 = 30;
@@ -141,7 +143,8 @@ pub struct Folded {
     unsent: Vec<ChainEffect>,
     /// Polls since something last happened.
     idle_polls: usize,
-    poll_armed: bool,
+    /// Number of the newest arming, and whether it is still to come.
+    armed: (u64, bool),
     /// Whether the chain's row says that it waits.
     waiting: bool,
     /// Whether `Started` is not taken yet. Nothing is asked for before: it decides what is outstanding.
@@ -170,7 +173,7 @@ impl Actor for Coordinator {
             failed_writes: 0,
             unsent: Vec::new(),
             idle_polls: 0,
-            poll_armed: false,
+            armed: (0, false),
             waiting: false,
             starting: true,
         })
@@ -201,8 +204,9 @@ impl Actor for Coordinator {
                 state.idle_polls = state.idle_polls.max(1);
             }
             CoordinatorMsg::Operator(operator) => state.inbox.push_back(order(operator)),
-            CoordinatorMsg::Poll => {
-                state.poll_armed = false;
+            CoordinatorMsg::Poll { armed } if armed != state.armed.0 => {}
+            CoordinatorMsg::Poll { .. } => {
+                state.armed.1 = false;
                 if state.chain.wants_ready() {
                     state.idle_polls += 1;
                     let chain = state.args.chain.clone();
@@ -252,6 +256,8 @@ impl Coordinator {
             test_crash(state.seq);
             if events.iter().any(is_progress) {
                 state.idle_polls = 0;
+                // What was armed for later is brought forward.
+                state.armed.1 = false;
             }
             if state.starting {
                 self.ask_all_once(me, state);
@@ -384,10 +390,12 @@ impl Coordinator {
     async fn rest_or_poll(&self, me: &ActorRef<CoordinatorMsg>, state: &mut Folded) {
         let chain = &state.chain;
         if chain.wants_ready() {
-            if !state.poll_armed {
-                state.poll_armed = true;
-                let wait = POLLS[state.idle_polls.min(POLLS.len() - 1)];
-                me.send_after(wait, || CoordinatorMsg::Poll);
+            if !state.armed.1 {
+                let armed = state.armed.0 + 1;
+                state.armed = (armed, true);
+                let works = chain.active().next().is_some() && state.idle_polls > 0;
+                let wait = if works { BUSY } else { POLLS[state.idle_polls.min(POLLS.len() - 1)] };
+                me.send_after(wait, move || CoordinatorMsg::Poll { armed });
             }
             return;
         }

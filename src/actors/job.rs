@@ -12,7 +12,7 @@ use super::store::StoreHandle;
 use super::watchdog::StallWatchdog;
 use crate::chain::machine::Outcome;
 use crate::failure::{Explain, FailureKind};
-use crate::job::{JobEffect, JobInput, JobPhase, JobState, Mapper, PromptKind, TimelineEvent, read, step};
+use crate::job::{JobEffect, JobInput, JobPhase, JobState, Mapper, PromptKind, TimelineEvent, fatal_code, read, step};
 use crate::messages::{Door, JobMsg, JobsMsg, Pulse, SessionMsg};
 use crate::ports::{Agent, AgentError, Clock};
 use crate::storage::{
@@ -126,7 +126,9 @@ impl Actor for Job {
                 JobInput::SessionReady { messages: state.message_count }
             }
             JobMsg::SessionFailed { code, detail } => {
-                JobInput::SessionFailed { retry: true, code: code.to_owned(), detail }
+                let fatal = fatal_code(&detail);
+                let code = fatal.unwrap_or(code).to_owned();
+                JobInput::SessionFailed { retry: fatal.is_none(), code, detail }
             }
             JobMsg::Events(events, credit) => {
                 let mut rows = Vec::new();

@@ -23,3 +23,4 @@ pub use prepare::{Prepared, Workshop};
 pub use root::{Doors, Parts, Root, RootMsg};
 pub use store::StoreHandle;
 pub use tracker::TrackerHandle;
+pub(crate) use workspaces::home;

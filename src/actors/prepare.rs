@@ -175,6 +175,7 @@ impl Workshop {
         let input = PromptInput {
             facts,
             access,
+            shell: step.tier >= Tier::Low,
             root_title: activation.root.title.clone(),
             contract: activation.root.description.clone(),
             mandate: step.description.clone(),

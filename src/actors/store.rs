@@ -1,4 +1,4 @@
-//! The Store: hands writes to the one thread that owns the database, and restarts it when it dies.
+//! The Store: hands writes to the one thread that owns the database, and opens it again when that thread has failed.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -25,15 +25,17 @@ pub struct Store {
 
 /// The writer, and what did not fit in its line.
 pub struct StoreState {
-    writer: Writer,
+    /// Opened with the first write, so that a run that is refused leaves no file behind.
+    writer: Option<Writer>,
     waiting: VecDeque<Pending>,
 }
 
 impl StoreState {
     /// Hands over as much as fits, in order.
     fn drain(&mut self) {
+        let Some(writer) = &self.writer else { return };
         while let Some(pending) = self.waiting.pop_front() {
-            if let Err(pending) = self.writer.submit(pending) {
+            if let Err(pending) = writer.submit(pending) {
                 self.waiting.push_front(pending);
                 return;
             }
@@ -47,9 +49,7 @@ impl Actor for Store {
     type Arguments = ();
 
     async fn pre_start(&self, _: ActorRef<StoreMsg>, (): ()) -> Result<StoreState, ActorProcessingErr> {
-        let (path, now_ms) = (self.database.clone(), self.clock.now_ms());
-        let writer = tokio::task::spawn_blocking(move || Writer::start(&path, now_ms)).await??;
-        Ok(StoreState { writer, waiting: VecDeque::new() })
+        Ok(StoreState { writer: None, waiting: VecDeque::new() })
     }
 
     async fn handle(
@@ -61,11 +61,28 @@ impl Actor for Store {
         if let StoreMsg::Write(pending) = mail {
             state.waiting.push_back(pending);
         }
+        if !state.waiting.is_empty() && !state.writer.as_ref().is_some_and(Writer::is_serving) {
+            self.open(state).await;
+        }
         state.drain();
         if !state.waiting.is_empty() {
             me.send_after(DRAIN, || StoreMsg::Retry);
         }
         Ok(())
+    }
+}
+
+impl Store {
+    /// Opens the database, also again after its thread has failed. What waits is told when it can't be opened.
+    async fn open(&self, state: &mut StoreState) {
+        state.writer = None;
+        let (path, now_ms) = (self.database.clone(), self.clock.now_ms());
+        match tokio::task::spawn_blocking(move || Writer::start(&path, now_ms)).await {
+            Ok(Ok(writer)) => state.writer = Some(writer),
+            Ok(Err(error)) => state.waiting.drain(..).for_each(|pending| pending.refuse(error.clone())),
+            // The runtime is going down: what is dropped answers `Closed`.
+            Err(_) => state.waiting.clear(),
+        }
     }
 }
 

@@ -11,11 +11,11 @@ use tokio::sync::Mutex;
 use super::prepare::before;
 use super::tracker::TrackerHandle;
 use crate::chain::machine::{ChainInput, ChainState, Work};
-use crate::chain::shape::{Step, Writer};
+use crate::chain::shape::{Shape, Step, Writer};
 use crate::chain::test_paths::TEST_PATHS;
 use crate::failure::Explain;
-use crate::git::{branch_for, rescue_ref, worktree_for};
-use crate::ids::{JobId, StepId};
+use crate::git::{NameError, branch_for, rescue_ref, worktree_for};
+use crate::ids::{BeadId, JobId, StepId};
 use crate::messages::{CoordinatorMsg, WorkspacesMsg};
 use crate::ports::{CommitRequest, Workspace, WorkspaceError};
 use crate::storage::Layout;
@@ -101,12 +101,11 @@ fn refused(error: impl Explain) -> Refused {
 impl Workspaces {
     /// Makes the branch and the worktree of a chain, or finds them.
     async fn prepare(&self, chain: &ChainState) -> Result<ChainInput, Refused> {
-        let role = chain.shape.steps.iter().find(|step| step.writer.is_some()).or(chain.shape.steps.first());
-        let role = role.map_or("chain", |step| step.role.as_str());
-        let branch = branch_for(&chain.bead, role).map_err(refused)?;
-        let path = worktree_for(&self.root, &chain.bead, role).map_err(refused)?;
+        let (branch, path) = home(&self.root, &chain.bead, &chain.shape).map_err(refused)?;
         self.workspace.exclude_own_paths().await.map_err(refused)?;
-        self.workspace.make_branch(&branch, &chain.base).await.map_err(refused)?;
+        // A branch that was removed meanwhile comes back where the chain last knew it, never at the base again.
+        let at = chain.tree.as_ref().map_or(&chain.base, |tree| &tree.head);
+        self.workspace.make_branch(&branch, at).await.map_err(refused)?;
         let found = self.workspace.worktree_of(&branch).await.map_err(refused)?;
         match found {
             Some(found) if found == path => {}
@@ -174,6 +173,13 @@ impl Workspaces {
         }
         self.workspace.restore(tree, &then, rescue_ref).await.map_err(refused)
     }
+}
+
+/// Returns the branch and the worktree of a chain: named after its bead and its first writer (spec 002).
+pub(crate) fn home(root: &Path, bead: &BeadId, shape: &Shape) -> Result<(String, PathBuf), NameError> {
+    let role = shape.steps.iter().find(|step| step.writer.is_some()).or(shape.steps.first());
+    let role = role.map_or("chain", |step| step.role.as_str());
+    Ok((branch_for(bead, role)?, worktree_for(root, bead, role)?))
 }
 
 fn allowed(step: &Step) -> Vec<String> {

@@ -298,7 +298,7 @@ fn failed(code: &str, detail: String) -> Outcome {
 }
 
 /// Returns the code of a provider error that no second try mends, by the status that its text names.
-fn fatal_code(text: &str) -> Option<&'static str> {
+pub fn fatal_code(text: &str) -> Option<&'static str> {
     let has = |needle: &str| text.to_ascii_lowercase().contains(needle);
     let status = |code: &str| text.split(|c: char| !c.is_ascii_digit()).any(|number| number == code);
     if status("401") || status("403") || has("unauthorized") || has("no api key") || has("invalid api key") {

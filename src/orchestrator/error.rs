@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::chain::formula::FormulaError;
 use crate::chain::graph::ShapeError;
 use crate::failure::{Explain, FailureKind};
+use crate::git::NameError;
 use crate::ids::{BeadId, ChainId, StepId};
 use crate::policy::RefusedError;
 use crate::ports::{AgentError, ExecError, TrackerError, WorkspaceError};
@@ -75,6 +76,31 @@ pub enum OrchestratorError {
         /// `project_id` now.
         found: String,
     },
+    /// The branch of the chain is there and holds other commits.
+    #[error("begin on branch {branch}: it is there already, at {tip}")]
+    BranchTaken {
+        /// The branch.
+        branch: String,
+        /// Its commit.
+        tip: String,
+    },
+    /// The branch of the chain is checked out somewhere else.
+    #[error("begin on branch {branch}: it is checked out at {found}")]
+    BranchElsewhere {
+        /// The branch.
+        branch: String,
+        /// Where.
+        found: PathBuf,
+    },
+    /// Something else stands where the worktree would be.
+    #[error("begin in worktree {path}: something else stands there")]
+    PathTaken {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The bead can't name a branch.
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// Another process runs the chain.
     #[error("{verb} chain {chain}: process {pid} runs it")]
     RunsElsewhere {
@@ -181,6 +207,22 @@ impl Explain for OrchestratorError {
             Self::Script(error) => error.explain(),
             Self::Serve(error) => error.explain(),
             Self::Exec(error) => error.explain(),
+            Self::Name(error) => error.explain(),
+            Self::BranchTaken { branch, .. } => (
+                FailureKind::Refused,
+                "branch_taken",
+                format!(
+                    "keep that work under another name, with its worktree: `git branch -m {branch} NAME`, `git worktree move`"
+                ),
+            ),
+            Self::BranchElsewhere { found, .. } => (
+                FailureKind::Refused,
+                "branch_elsewhere",
+                format!("switch {} to another branch first", found.display()),
+            ),
+            Self::PathTaken { path } => {
+                (FailureKind::Refused, "path_taken", format!("look what {} is, and move it away", path.display()))
+            }
             Self::Uncovered { .. } => (
                 FailureKind::Usage,
                 "rehearsal_uncovered",

@@ -38,6 +38,13 @@ impl Pending {
     }
 }
 
+impl Pending {
+    /// Answers with the reason why it was not written.
+    pub fn refuse(self, why: StoreError) {
+        self.0.answer(Err(why));
+    }
+}
+
 impl fmt::Debug for Pending {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Pending")
@@ -107,6 +114,11 @@ impl Writer {
             .spawn(move || serve(connection, &queue))
             .map_err(|source| StoreError::Thread { source: Arc::new(source) })?;
         Ok(Self { line: Some(line), thread: Some(thread) })
+    }
+
+    /// Returns whether the thread still serves; after a fault in it nothing more is written through this handle.
+    pub fn is_serving(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Puts a write in line without waiting. Hands it back when the line is full: keep it and try again.

@@ -9,7 +9,7 @@ use tokio::sync::broadcast;
 
 use super::site::process;
 use super::{Site, StubAgent, StubTracker, StubWorkspace};
-use crate::actors::coordinator::{Coordinator, CoordinatorArgs, Notice, NoticeKind, Settings, body};
+use crate::actors::coordinator::{Coordinator, CoordinatorArgs, Notice, NoticeKind, Settings, event_body};
 use crate::actors::jobs::{Jobs, JobsArgs};
 use crate::actors::prepare::Workshop;
 use crate::actors::tracker::{TrackerActor, TrackerHandle};
@@ -103,7 +103,7 @@ impl System {
             chain: chain.into(),
             epoch: incarnation,
             first_seq: 1,
-            bodies: events.iter().map(body).collect(),
+            bodies: events.iter().map(event_body).collect(),
             at_ms: self.site.clock.now_ms(),
             patch: ChainPatch::default(),
         };
@@ -113,6 +113,7 @@ impl System {
             incarnation,
             root: Arc::new(self.tracker.bead(bead)),
             settings: Arc::new(Settings::default()),
+            ended: tokio::sync::watch::channel(None).0,
             orders: Vec::new(),
         }
     }

@@ -86,6 +86,8 @@ pub struct PromptInput {
     pub facts: EnvelopeFacts,
     /// What it may change.
     pub access: Access,
+    /// Whether the role may run commands; one that may not is never told to.
+    pub shell: bool,
     /// Title of the root bead.
     pub root_title: String,
     /// Description of the root bead: the contract, as it stands there.

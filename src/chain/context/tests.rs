@@ -88,6 +88,7 @@ fn input_at(shape: &Shape, at: usize) -> PromptInput {
     });
     PromptInput {
         access: if shape.steps[at].writer.is_some() { Access::Write } else { Access::ReadOnly },
+        shell: shape.steps[at].tier >= crate::specialist::Tier::Low,
         root_title: "Fix the pager".into(),
         contract: "## Problem\nThe pager skips a page.".into(),
         mandate: shape.steps[at].description.clone(),
@@ -306,7 +307,8 @@ fn every_role_is_told_the_nine_facts() {
             (
                 "what is preloaded and what on demand",
                 context.contains(&format!("<preloaded-context depth=\"{at}\" complete=\"true\" />"))
-                    && parts.step_contract.contains("sp result <job>"),
+                    && parts.step_contract.contains("sp result <job>") == input_at(&shape, at).shell
+                    && parts.step_contract.contains("You have no shell") != input_at(&shape, at).shell,
             ),
         ];
         for (fact, is_told) in told {

@@ -44,7 +44,9 @@ impl Draft {
             ChainInput::Started { .. } => {}
             ChainInput::Poured if self.chain.status == Status::Opened => self.push(ChainEvent::Poured),
             ChainInput::RootHeld if self.chain.status == Status::Poured => self.push(ChainEvent::RootHeld),
-            ChainInput::TreeReady { path, branch, head } if self.chain.status == Status::Held => {
+            ChainInput::TreeReady { path, branch, head }
+                if self.chain.status == Status::Held || self.chain.must_find_tree =>
+            {
                 self.push(ChainEvent::TreeReady { path, branch, head });
             }
             ChainInput::Poured | ChainInput::RootHeld | ChainInput::TreeReady { .. } => {}
@@ -130,7 +132,12 @@ impl Draft {
         }
         if let Some(why) = self.chain.stopping.clone() {
             self.push(ChainEvent::ChainStopped { why });
-        } else if at_rest && !self.chain.must_reread && self.chain.reopening.is_none() && self.chain.asked.is_some() {
+        } else if at_rest
+            && !self.chain.must_reread
+            && !self.chain.must_find_tree
+            && self.chain.reopening.is_none()
+            && self.chain.asked.is_some()
+        {
             self.resume();
         } else if self.chain.status == Status::Running && self.chain.all_closed() {
             let tip = self.tip();

@@ -20,7 +20,10 @@ pub fn evolve(mut chain: ChainState, event: &ChainEvent) -> ChainState {
         ChainEvent::Poured => chain.status = Status::Poured,
         ChainEvent::RootHeld => chain.status = Status::Held,
         ChainEvent::TreeReady { path, branch, head } => {
-            chain.status = Status::Running;
+            if chain.status == Status::Held {
+                chain.status = Status::Running;
+            }
+            chain.must_find_tree = false;
             chain.tree = Some(Tree { path: path.clone(), branch: branch.clone(), head: head.clone() });
         }
         ChainEvent::StepClaiming { step, epoch } => with(&mut chain, step, |state| {
@@ -123,6 +126,8 @@ fn adopt(chain: &mut ChainState, incarnation: u64) {
             None => Status::Opened,
         };
     }
+    // A chain that is ready needs no tree any more: after the merge it may well be gone.
+    chain.must_find_tree = chain.tree.is_some() && chain.status != Status::Ready;
     // Before the pour is known to be in bd there is nothing to read.
     chain.must_reread = !matches!(chain.status, Status::Opened);
 }
@@ -178,6 +183,7 @@ fn open_round(chain: &mut ChainState, round: u32, cause: &Cause, to: &StepId, st
         }
         Cause::Operator => None,
     };
+    chain.must_find_tree |= chain.status == Status::Ready;
     if matches!(chain.status, Status::Blocked | Status::Ready) {
         chain.status = Status::Running;
     }

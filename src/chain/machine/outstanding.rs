@@ -115,6 +115,10 @@ pub fn outstanding(chain: &ChainState) -> Vec<ChainEffect> {
         effects.push(ChainEffect::Reread);
         return effects;
     }
+    if chain.must_find_tree && chain.abandoning.is_none() {
+        effects.push(ChainEffect::PrepareTree);
+        return effects;
+    }
     match chain.status {
         Status::Opened => effects.push(ChainEffect::Pour),
         Status::Poured => effects.push(ChainEffect::HoldRoot),

@@ -233,6 +233,8 @@ pub struct ChainState {
     pub stopping: Option<String>,
     /// Process incarnation that owns the chain: the epoch of its ownership row.
     pub incarnation: u64,
+    /// Whether the worktree must be looked for again before anything runs in it: it may have been removed meanwhile.
+    pub must_find_tree: bool,
     /// Whether bd must be read again before anything is claimed.
     pub must_reread: bool,
     /// Whether the operator gave the chain up and bd does not know yet.
@@ -264,6 +266,7 @@ impl ChainState {
             reopening: None,
             stopping: None,
             incarnation: opening.incarnation,
+            must_find_tree: false,
             must_reread: false,
             abandoning: None,
             publishing: false,
@@ -327,6 +330,7 @@ impl ChainState {
     pub fn wants_ready(&self) -> bool {
         self.status == Status::Running
             && !self.must_reread
+            && !self.must_find_tree
             && self.stopping.is_none()
             && self.abandoning.is_none()
             && self.reopening.is_none()

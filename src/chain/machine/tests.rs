@@ -225,6 +225,8 @@ fn two_writers_never_hold_the_tree_at_once() {
     };
     let log = [
         ChainEvent::Opened(Box::new(opening(shape))),
+        ChainEvent::Poured,
+        ChainEvent::RootHeld,
         ChainEvent::TreeReady { path: "/tree".into(), branch: "b".into(), head: "c0".into() },
     ];
     let chain = after(fold(&log).expect("begins with Opened"), vec![ready(&["first", "second"])]);
@@ -310,6 +312,31 @@ fn a_stop_ends_running_jobs_lets_short_work_finish_and_is_undone_by_the_next_sta
 
     let chain = after(chain, vec![ChainInput::Started { incarnation: 2 }]);
     assert_eq!(outstanding(&chain), [ChainEffect::Reread]);
+}
+
+#[test]
+fn a_worktree_that_may_be_gone_is_found_again_before_anything_runs_in_it() {
+    let view = || {
+        let open = |id: StepId| (id, StepView { status: "open".into(), assignee: None });
+        ChainInput::BeadsRead(BeadsView {
+            root: Some("in_progress".into()),
+            molecule: Some("open".into()),
+            steps: running().steps.into_keys().map(open).collect(),
+        })
+    };
+    let found =
+        |head: &str| ChainInput::TreeReady { path: "/tree".into(), branch: "feature/x".into(), head: head.into() };
+    let chain = after(running(), vec![ready(&["executor"]), claimed("executor", 1)]);
+    let chain = after(chain, vec![ChainInput::Started { incarnation: 2 }, view()]);
+    assert_eq!(outstanding(&chain), [ChainEffect::PrepareTree]);
+    let chain = after(chain, vec![found("c0")]);
+    assert_eq!(outstanding(&chain), [ChainEffect::Claim { step: "executor".into(), epoch: 2 }]);
+
+    // Once merged, nobody needs the tree: it is not made again to close beads.
+    let mut done = running();
+    done.status = Status::Ready;
+    let done = after(done, vec![ChainInput::Started { incarnation: 2 }, ChainInput::PublishAsked, view()]);
+    assert_eq!(outstanding(&done), [ChainEffect::ClosePublished]);
 }
 
 #[test]

@@ -46,7 +46,7 @@ async fn a_refused_prompt_fails_the_job_with_pis_text() {
     let script = Script { refuses: Some(("prompt", "No API key found")), ..Script::default() };
     let mut bench = Bench::start(StubAgent::plays([script])).await;
     let outcome = bench.end().await;
-    assert_eq!(failed(&outcome), ("prompt_refused", "pi refused prompt: No API key found"));
+    assert_eq!(failed(&outcome), ("unauthorized", "pi refused prompt: No API key found"));
     bench.must_agree();
 }
 

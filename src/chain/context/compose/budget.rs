@@ -44,8 +44,8 @@ impl Item {
 const NOTHING_BEFORE: &str = "Nothing comes before this step.\n";
 const NO_DIFF: &str = "There is no change yet.\n";
 const LEFT_OUT: &str = "Results of other upstream steps are not shown here. Their beads and jobs are in the chain \
-    context: `sp result <job>`, `bd show <bead>`.\n";
-const DIFF_LEFT_OUT: &str = "The change is not shown here: `git diff` in the worktree.\n";
+    context, their files in the directory of the job.\n";
+const DIFF_LEFT_OUT: &str = "The change is not shown here: it is in the file diff.patch of the job's directory.\n";
 
 pub(super) fn inline(input: &PromptInput) -> Inline {
     let mut handoffs: Vec<Item> = input.upstream.iter().map(|handoff| handoff_item(input, handoff)).collect();
