@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 
-use super::coordinator::{Coordinator, CoordinatorArgs, Notice, NoticeKind};
+use super::coordinator::{Coordinator, CoordinatorArgs};
+use super::notice::{Notice, NoticeKind};
 use crate::ids::ChainId;
 use crate::messages::{CoordinatorMsg, Operator};
 

@@ -6,18 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use serde::Serialize;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 
+use super::notice::{Notice, NoticeKind, Watchers};
+use super::settings::Settings;
 use super::store::StoreHandle;
 use crate::chain::machine::{
     ChainEffect, ChainEvent, ChainInput, ChainState, Status, decide, evolve, fold, newly_outstanding, outstanding,
 };
-use crate::config::Models;
 use crate::ids::ChainId;
 use crate::messages::{Activation, CoordinatorMsg, Door, JobsMsg, Operator, TrackerMsg, TrackerWork, WorkspacesMsg};
 use crate::ports::{Bead, Clock};
-use crate::rehearsal::Serving;
 use crate::storage::{
     AppendChainEvents, ChainPatch, ChainStatus, JobFilter, JobScope, JobStatus, Layout, ProcessIdentity, Reader,
     ReleaseOwnership, Resource, SettleJob, StoreError,
@@ -31,67 +30,6 @@ const BUSY: Duration = Duration::from_secs(15);
 /// How long a failed write rests before it is tried again, and how often that is done.
 const WRITE_REST: Duration = Duration::from_secs(1);
 const WRITE_TRIES: u32 = 30;
-
-/// Where a chain's models are.
-#[derive(Debug, Default)]
-pub struct Settings {
-    /// Model for all roles, over what their files say.
-    pub model: Option<String>,
-    /// Models by role, from the configuration.
-    pub models: Models,
-    /// Silence that counts as a stall, over what the specialists' files say.
-    pub stall: Option<Duration>,
-    /// The scripted model, in a rehearsal; it serves as long as somebody holds it.
-    pub rehearsal: Option<Serving>,
-}
-
-/// Something that a watcher of a chain may want to know.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "notice", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum NoticeKind {
-    /// A fact was stored.
-    Event {
-        /// Place in the chain's log, from 1.
-        seq: u64,
-        /// The fact.
-        event: Box<ChainEvent>,
-    },
-    /// The chain waits for something to work again.
-    Waiting {
-        /// For what: `tracker` or `store`.
-        on: &'static str,
-        /// Why.
-        why: String,
-    },
-    /// Nothing more will happen until somebody asks for it.
-    AtRest {
-        /// Where the chain stands.
-        status: ChainStatus,
-    },
-    /// The chain can't go on in this process.
-    Failed {
-        /// Why.
-        why: String,
-        /// Whether another process has taken the chain over.
-        taken_over: bool,
-    },
-}
-
-/// A notice about one chain.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Notice {
-    /// The chain.
-    pub chain: ChainId,
-    /// Wall clock, ms since 1970 UTC.
-    pub at_ms: i64,
-    /// What.
-    #[serde(flatten)]
-    pub kind: NoticeKind,
-}
-
-/// Those who watch.
-pub type Watchers = broadcast::Sender<Notice>;
 
 /// The Coordinator's configuration.
 #[derive(Clone)]

@@ -10,7 +10,6 @@ use std::time::Duration;
 use ractor::rpc::CallResult;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use super::workspaces::WORKTREE_DEADLINE;
 use crate::chain::machine::{ChainEffect, ChainInput};
 use crate::failure::Explain;
 use crate::ids::{BeadId, ChainId, StepId};
@@ -27,6 +26,9 @@ const WAITS: [Duration; 5] = [
 ];
 /// How long somebody may wait for the answer to a look.
 const LOOK: Duration = Duration::from_secs(240);
+
+/// How long a worktree may take to be made.
+const WORKTREE_DEADLINE: Duration = Duration::from_secs(300);
 
 /// The actor's configuration.
 pub struct TrackerActor {

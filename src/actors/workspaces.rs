@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::Mutex;
@@ -193,9 +192,6 @@ fn allowed(step: &Step) -> Vec<String> {
 fn message(chain: &ChainState, step: &Step, round: u32) -> String {
     format!("checkpoint({}): {} turn {round}\n\nChain {}, step {}.\n", step.role, chain.bead, chain.chain, step.id)
 }
-
-/// How long a worktree may take to be made.
-pub(super) const WORKTREE_DEADLINE: Duration = Duration::from_secs(300);
 
 #[cfg(test)]
 mod tests {

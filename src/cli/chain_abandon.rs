@@ -1,5 +1,4 @@
-use super::chain_drive::{drive, orchestrator};
-use super::chain_end::print_end;
+use super::chain_drive::{follow, orchestrator};
 use super::chain_progress::Progress;
 use super::context::Context;
 use super::output::Exit;
@@ -23,16 +22,11 @@ pub fn run(args: &AbandonArgs, context: &Context) -> Result<Exit, Failure> {
     context.drive(async {
         let orchestrator = orchestrator(context, &config).await?;
         let progress = Progress::begin(context.printer.is_json());
-        let (chain, ending) = match orchestrator.abandon(&args.chain, args.reason.clone()).await? {
-            Started::Running(handle) => drive(handle, &orchestrator, &progress).await,
+        match orchestrator.abandon(&args.chain, args.reason.clone()).await? {
             Started::Elsewhere { chain, pid } => {
-                return Err(OrchestratorError::RunsElsewhere { verb: "abandon", chain, pid }.into());
+                Err(OrchestratorError::RunsElsewhere { verb: "abandon", chain, pid }.into())
             }
-            Started::Resting { chain } => (chain, None),
-        };
-        progress.end();
-        let exit = print_end(context, &orchestrator, &chain, ending).await;
-        orchestrator.close().await;
-        exit
+            started => follow(context, orchestrator, &progress, started).await,
+        }
     })
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::chain_end::print_end;
 use super::chain_progress::Progress;
 use super::context::Context;
 use super::error::CliError;
@@ -11,7 +12,7 @@ use super::output::Exit;
 use crate::config::Config;
 use crate::failure::{Failure, FailureKind};
 use crate::ids::ChainId;
-use crate::orchestrator::{ChainHandle, Ending, Orchestrator, running_process, stored_events};
+use crate::orchestrator::{ChainHandle, Ending, Orchestrator, Started, running_process, stored_events};
 
 /// How often the log of a chain that runs elsewhere is read.
 const WATCH: Duration = Duration::from_millis(300);
@@ -52,12 +53,29 @@ impl Signals {
     }
 }
 
-/// Follows a chain of this process to its rest. The first signal asks it to stop, the second ends now.
-pub async fn drive(
-    mut handle: ChainHandle,
-    orchestrator: &Orchestrator,
+/// Follows whatever was started to its end and prints the report.
+pub async fn follow(
+    context: &Context,
+    orchestrator: Orchestrator,
     progress: &Progress,
-) -> (ChainId, Option<Ending>) {
+    started: Started,
+) -> Result<Exit, Failure> {
+    let (chain, ending) = match started {
+        Started::Running(handle) => drive(handle, &orchestrator, progress).await,
+        Started::Elsewhere { chain, pid } => {
+            let ending = watch_elsewhere(&orchestrator, &chain, pid, progress).await?;
+            (chain, ending)
+        }
+        Started::Resting { chain } => (chain, None),
+    };
+    progress.end();
+    let exit = print_end(context, &orchestrator, &chain, ending).await;
+    orchestrator.close().await;
+    exit
+}
+
+/// Follows a chain of this process to its rest. The first signal asks it to stop, the second ends now.
+async fn drive(mut handle: ChainHandle, orchestrator: &Orchestrator, progress: &Progress) -> (ChainId, Option<Ending>) {
     let chain = handle.chain().clone();
     for remark in handle.remarks() {
         progress.say(&format!("remark: {remark}"));
@@ -102,7 +120,7 @@ pub async fn drive(
 }
 
 /// Shows a chain that another process runs, until it rests or that process is gone. A signal ends the view alone.
-pub async fn watch_elsewhere(
+async fn watch_elsewhere(
     orchestrator: &Orchestrator,
     chain: &ChainId,
     pid: u32,

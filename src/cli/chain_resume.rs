@@ -1,14 +1,13 @@
 use std::path::PathBuf;
 
-use super::chain_drive::{drive, orchestrator, watch_elsewhere};
-use super::chain_end::print_end;
+use super::chain_drive::{follow, orchestrator};
 use super::chain_progress::Progress;
 use super::context::Context;
 use super::output::Exit;
 use crate::config::Flags;
 use crate::failure::Failure;
 use crate::ids::StepId;
-use crate::orchestrator::{ResumeRequest, Started};
+use crate::orchestrator::ResumeRequest;
 
 /// Go on with a chain that was stopped, killed or blocked, or publish one that is merged
 ///
@@ -44,17 +43,7 @@ pub fn run(args: &ResumeArgs, context: &Context) -> Result<Exit, Failure> {
     context.drive(async {
         let orchestrator = orchestrator(context, &config).await?;
         let progress = Progress::begin(context.printer.is_json());
-        let (chain, ending) = match orchestrator.resume(&args.chain, request).await? {
-            Started::Running(handle) => drive(handle, &orchestrator, &progress).await,
-            Started::Elsewhere { chain, pid } => {
-                let ending = watch_elsewhere(&orchestrator, &chain, pid, &progress).await?;
-                (chain, ending)
-            }
-            Started::Resting { chain } => (chain, None),
-        };
-        progress.end();
-        let exit = print_end(context, &orchestrator, &chain, ending).await;
-        orchestrator.close().await;
-        exit
+        let started = orchestrator.resume(&args.chain, request).await?;
+        follow(context, orchestrator, &progress, started).await
     })
 }

@@ -1,8 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::chain_drive::{drive, orchestrator, watch_elsewhere};
-use super::chain_end::print_end;
+use super::chain_drive::{follow, orchestrator};
 use super::chain_progress::Progress;
 use super::context::Context;
 use super::detach;
@@ -13,7 +12,7 @@ use crate::chain::scrutiny::Scrutiny;
 use crate::config::Flags;
 use crate::failure::Failure;
 use crate::ids::BeadId;
-use crate::orchestrator::{RunRequest, Started};
+use crate::orchestrator::RunRequest;
 
 /// Run a formula on a bead until its chain is ready to merge
 ///
@@ -97,18 +96,7 @@ pub fn run(args: &RunArgs, context: &Context) -> Result<Exit, Failure> {
             return context.printer.print(&composition);
         }
         let progress = Progress::begin(context.printer.is_json());
-        let started = orchestrator.run_chain(request).await;
-        let (chain, ending) = match started? {
-            Started::Running(handle) => drive(handle, &orchestrator, &progress).await,
-            Started::Elsewhere { chain, pid } => {
-                let ending = watch_elsewhere(&orchestrator, &chain, pid, &progress).await?;
-                (chain, ending)
-            }
-            Started::Resting { chain } => (chain, None),
-        };
-        progress.end();
-        let exit = print_end(context, &orchestrator, &chain, ending).await;
-        orchestrator.close().await;
-        exit
+        let started = orchestrator.run_chain(request).await?;
+        follow(context, orchestrator, &progress, started).await
     })
 }

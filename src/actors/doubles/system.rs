@@ -9,9 +9,11 @@ use tokio::sync::broadcast;
 
 use super::site::process;
 use super::{Site, StubAgent, StubTracker, StubWorkspace};
-use crate::actors::coordinator::{Coordinator, CoordinatorArgs, Notice, NoticeKind, Settings, event_body};
+use crate::actors::coordinator::{Coordinator, CoordinatorArgs, event_body};
 use crate::actors::jobs::{Jobs, JobsArgs};
+use crate::actors::notice::{Notice, NoticeKind};
 use crate::actors::prepare::Workshop;
+use crate::actors::settings::Settings;
 use crate::actors::tracker::{TrackerActor, TrackerHandle};
 use crate::actors::workspaces::Workspaces;
 use crate::chain::machine::{ChainEvent, Limits, Opening, Scrutinies};
