@@ -199,7 +199,9 @@ fn rounds(chain: &ChainState, effects: &mut Vec<ChainEffect>) {
             true
         }
     });
-    if quiet && chain.stopping.is_none() && chain.abandoning.is_none() {
+    // A stopped chain opens its round when it goes on: opened later than that, it would undo a claim.
+    let halted = chain.stopping.is_some() || matches!(chain.status, Status::Stopped { .. });
+    if quiet && !halted && chain.abandoning.is_none() {
         effects.push(ChainEffect::Reopen { round: reopening.round });
     }
 }
