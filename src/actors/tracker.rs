@@ -60,6 +60,8 @@ impl Actor for TrackerActor {
     ) -> Result<(), ActorProcessingErr> {
         match mail {
             TrackerMsg::Done => line.busy = false,
+            // What it owed is asked for again once it is restarted.
+            TrackerMsg::Broken(why) => return Err(why.into()),
             TrackerMsg::Retry(work) => line.waiting.push_back(TrackerMsg::Perform(work)),
             other => line.waiting.push_back(other),
         }
@@ -75,7 +77,7 @@ impl TrackerActor {
     fn next(&self, me: &ActorRef<TrackerMsg>, line: &mut Line) {
         let Some(first) = line.waiting.pop_front() else { return };
         line.busy = true;
-        let (tracker, me) = (Arc::clone(&self.tracker), me.clone());
+        let tracker = Arc::clone(&self.tracker);
         match first {
             TrackerMsg::WantReady { chain, reply_to } => {
                 let mut wanted = vec![(chain, reply_to)];
@@ -86,32 +88,33 @@ impl TrackerActor {
                     }
                     _ => true,
                 });
-                tokio::spawn(async move {
-                    list_ready(tracker.as_ref(), &wanted).await;
-                    drop(me.cast(TrackerMsg::Done));
-                });
+                run(me, async move { list_ready(tracker.as_ref(), &wanted).await });
             }
             TrackerMsg::Perform(work) => {
-                tokio::spawn(async move {
-                    do_work(tracker.as_ref(), work, &me).await;
-                    drop(me.cast(TrackerMsg::Done));
-                });
+                let again = me.clone();
+                run(me, async move { do_work(tracker.as_ref(), work, &again).await });
             }
             TrackerMsg::Show { bead, reply } => {
-                tokio::spawn(async move {
-                    drop(reply.send(tracker.show(&bead).await));
-                    drop(me.cast(TrackerMsg::Done));
-                });
+                run(me, async move { drop(reply.send(tracker.show(&bead).await)) });
             }
             TrackerMsg::CreateWorktree { path, branch, reply } => {
-                tokio::spawn(async move {
-                    drop(reply.send(tracker.create_worktree(&path, &branch).await));
-                    drop(me.cast(TrackerMsg::Done));
-                });
+                run(me, async move { drop(reply.send(tracker.create_worktree(&path, &branch).await)) });
             }
-            TrackerMsg::Done | TrackerMsg::Retry(_) => line.busy = false,
+            TrackerMsg::Done | TrackerMsg::Broken(_) | TrackerMsg::Retry(_) => line.busy = false,
         }
     }
+}
+
+/// Runs a call beside the actor, which hears of its end also when it panics: else all would wait behind it for ever.
+fn run(me: &ActorRef<TrackerMsg>, call: impl Future<Output = ()> + Send + 'static) {
+    let me = me.clone();
+    tokio::spawn(async move {
+        let over = match tokio::spawn(call).await {
+            Ok(()) => TrackerMsg::Done,
+            Err(gone) => TrackerMsg::Broken(gone.to_string()),
+        };
+        drop(me.cast(over));
+    });
 }
 
 /// Asks once and gives each chain its own steps.
@@ -218,3 +221,6 @@ impl TrackerHandle {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,7 +47,7 @@ impl Actor for Workspaces {
 
     async fn handle(
         &self,
-        _: ActorRef<WorkspacesMsg>,
+        me: ActorRef<WorkspacesMsg>,
         mail: WorkspacesMsg,
         locks: &mut Locks,
     ) -> Result<(), ActorProcessingErr> {
@@ -55,7 +55,7 @@ impl Actor for Workspaces {
         match mail {
             WorkspacesMsg::PrepareTree { chain, reply_to } => {
                 let lock = Arc::clone(locks.0.entry(chain.bead.to_string()).or_default());
-                tokio::spawn(async move {
+                run(me, async move {
                     let _turn = lock.lock().await;
                     let input = match this.prepare(&chain).await {
                         Ok(input) => input,
@@ -67,10 +67,12 @@ impl Actor for Workspaces {
             WorkspacesMsg::Look { tree, reply } => {
                 tokio::spawn(async move { reply.send(this.workspace.state(&tree).await) });
             }
+            // What it owed is asked for again once it is restarted.
+            WorkspacesMsg::Broken(why) => return Err(why.into()),
             WorkspacesMsg::SettleWork { chain, step, epoch, job, reply_to } => {
                 let tree = chain.tree.as_ref().map(|tree| tree.path.clone()).unwrap_or_default();
                 let lock = Arc::clone(locks.0.entry(tree).or_default());
-                tokio::spawn(async move {
+                run(me, async move {
                     let _turn = lock.lock().await;
                     let input = match this.settle(&chain, &step, &job).await {
                         Ok(work) => ChainInput::WorkSettled { step, epoch, work },
@@ -82,6 +84,15 @@ impl Actor for Workspaces {
         }
         Ok(())
     }
+}
+
+/// Works on an effect beside the actor, which fails with it when it panics: else its chain would wait for ever.
+fn run(me: ActorRef<WorkspacesMsg>, work: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(async move {
+        if let Err(gone) = tokio::spawn(work).await {
+            drop(me.cast(WorkspacesMsg::Broken(gone.to_string())));
+        }
+    });
 }
 
 type Refused = (String, String);

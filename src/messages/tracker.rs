@@ -55,6 +55,8 @@ pub enum TrackerMsg {
     },
     /// From itself: the call that was under way is over.
     Done,
+    /// From itself: the call that was under way panicked.
+    Broken(String),
     /// From itself: the wait of a failed call is over.
     Retry(Box<TrackerWork>),
 }

@@ -40,4 +40,6 @@ pub enum WorkspacesMsg {
         /// Who asked.
         reply_to: ActorRef<CoordinatorMsg>,
     },
+    /// From itself: work on an effect panicked.
+    Broken(String),
 }
