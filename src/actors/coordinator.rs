@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::notice::{Notice, NoticeKind, Watchers};
 use super::settings::Settings;
 use super::store::StoreHandle;
 use crate::chain::machine::{
-    ChainEffect, ChainEvent, ChainInput, ChainState, Status, decide, evolve, fold, newly_outstanding, outstanding,
+    Activity, ChainEffect, ChainEvent, ChainInput, ChainState, Status, decide, evolve, fold, newly_outstanding, outstanding,
 };
 use crate::ids::ChainId;
 use crate::messages::{Activation, CoordinatorMsg, Door, JobsMsg, Operator, TrackerMsg, TrackerWork, WorkspacesMsg};
@@ -77,16 +79,17 @@ pub struct Folded {
     inbox: VecDeque<ChainInput>,
     /// Consecutive writes that failed; the input stays first in line.
     failed_writes: u32,
+    /// Until when no write is tried after one that failed, whatever comes in.
+    rest_until: Option<Instant>,
     /// Effects whose owner was not there.
     unsent: Vec<ChainEffect>,
     /// Polls since something last happened.
     idle_polls: usize,
-    /// Number of the newest arming, and whether it is still to come.
-    armed: (u64, bool),
+    poll: Option<AbortHandle>,
+    /// What the chain as a whole was refused, so that nobody works on it any more.
+    refused: Option<String>,
     /// Whether the chain's row says that it waits.
     waiting: bool,
-    /// Whether `Started` is not taken yet. Nothing is asked for before: it decides what is outstanding.
-    starting: bool,
 }
 
 impl Actor for Coordinator {
@@ -109,15 +112,23 @@ impl Actor for Coordinator {
             args,
             inbox,
             failed_writes: 0,
+            rest_until: None,
             unsent: Vec::new(),
             idle_polls: 0,
-            armed: (0, false),
+            poll: None,
+            refused: None,
             waiting: false,
-            starting: true,
         })
     }
 
     async fn post_start(&self, me: ActorRef<CoordinatorMsg>, state: &mut Folded) -> Result<(), ActorProcessingErr> {
+        // Whatever was asked for before may have happened or not. In a take-over nothing is asked for before that is on
+        // disk: see `advance`.
+        if u64::from(state.args.incarnation) <= state.chain.incarnation {
+            for effect in outstanding(&state.chain) {
+                self.ask(&me, state, effect, true);
+            }
+        }
         self.advance(&me, state).await;
         // A crash may have come between a round and the records of the jobs that it left behind.
         self.cancel_left_behind(state).await;
@@ -132,6 +143,9 @@ impl Actor for Coordinator {
     ) -> Result<(), ActorProcessingErr> {
         match mail {
             CoordinatorMsg::Input(input) => {
+                if let ChainInput::ChainRefused { code, detail } = input.as_ref() {
+                    state.refused = Some(format!("{code}: {detail}"));
+                }
                 state.inbox.push_back(*input);
                 self.show_waiting(state, false).await;
             }
@@ -142,9 +156,8 @@ impl Actor for Coordinator {
                 state.idle_polls = state.idle_polls.max(1);
             }
             CoordinatorMsg::Operator(operator) => state.inbox.push_back(order(operator)),
-            CoordinatorMsg::Poll { armed } if armed != state.armed.0 => {}
-            CoordinatorMsg::Poll { .. } => {
-                state.armed.1 = false;
+            CoordinatorMsg::Poll => {
+                state.poll = None;
                 if state.chain.wants_ready() {
                     state.idle_polls += 1;
                     let chain = state.args.chain.clone();
@@ -171,12 +184,14 @@ impl Actor for Coordinator {
 impl Coordinator {
     /// Feeds what waits to the machine: events to disk first, then their effects.
     async fn advance(&self, me: &ActorRef<CoordinatorMsg>, state: &mut Folded) {
+        if state.rest_until.is_some_and(|until| Instant::now() < until) {
+            return;
+        }
         while let Some(input) = state.inbox.front() {
             let events = decide(&state.chain, input.clone());
             if events.is_empty() {
                 tracing::debug!(chain = %state.args.chain, ?input, "nothing new, or a word of an older incarnation");
                 state.inbox.pop_front();
-                self.ask_all_once(me, state);
                 continue;
             }
             let after = events.iter().fold(state.chain.as_ref().clone(), evolve);
@@ -184,8 +199,8 @@ impl Coordinator {
                 return self.not_written(me, state, error);
             }
             state.inbox.pop_front();
-            state.failed_writes = 0;
-            let effects = newly_outstanding(&state.chain, &after);
+            (state.failed_writes, state.rest_until) = (0, None);
+            let (effects, again) = asked_for(&state.chain, &after, &events);
             for (seq, event) in (state.seq + 1..).zip(&events) {
                 self.notify(state, NoticeKind::Event { seq, event: Box::new(event.clone()) });
             }
@@ -194,30 +209,18 @@ impl Coordinator {
             test_crash(state.seq);
             if events.iter().any(is_progress) {
                 state.idle_polls = 0;
-                // What was armed for later is brought forward.
-                state.armed.1 = false;
-            }
-            if state.starting {
-                self.ask_all_once(me, state);
-            } else {
-                for effect in effects {
-                    self.ask(me, state, effect, false);
+                if let Some(poll) = state.poll.take() {
+                    poll.abort();
                 }
+            }
+            for effect in effects {
+                self.ask(me, state, effect, again);
             }
             if events.iter().any(|event| matches!(event, ChainEvent::RoundReopened { .. })) {
                 self.cancel_left_behind(state).await;
             }
         }
         self.rest_or_poll(me, state).await;
-    }
-
-    /// Asks, once, for everything that is outstanding at the start: it may have happened or not.
-    fn ask_all_once(&self, me: &ActorRef<CoordinatorMsg>, state: &mut Folded) {
-        if std::mem::take(&mut state.starting) {
-            for effect in outstanding(&state.chain) {
-                self.ask(me, state, effect, true);
-            }
-        }
     }
 
     async fn append(&self, state: &Folded, events: &[ChainEvent], after: &ChainState) -> Result<(), StoreError> {
@@ -267,6 +270,7 @@ impl Coordinator {
             return me.stop(None);
         }
         self.notify(state, NoticeKind::Waiting { on: "store", why: error.to_string() });
+        state.rest_until = Some(Instant::now() + WRITE_REST);
         me.send_after(WRITE_REST, || CoordinatorMsg::Advance);
     }
 
@@ -328,34 +332,36 @@ impl Coordinator {
     async fn rest_or_poll(&self, me: &ActorRef<CoordinatorMsg>, state: &mut Folded) {
         let chain = &state.chain;
         if chain.wants_ready() {
-            if !state.armed.1 {
-                let armed = state.armed.0 + 1;
-                state.armed = (armed, true);
+            if state.poll.is_none() {
                 let works = chain.active().next().is_some() && state.idle_polls > 0;
                 let wait = if works { BUSY } else { POLLS[state.idle_polls.min(POLLS.len() - 1)] };
-                me.send_after(wait, move || CoordinatorMsg::Poll { armed });
+                state.poll = Some(me.send_after(wait, || CoordinatorMsg::Poll).abort_handle());
             }
             return;
         }
-        let at_rest = match chain.status {
-            Status::Blocked | Status::Ready | Status::Stopped { .. } => {
-                outstanding(chain).is_empty() && chain.asked.is_none()
-            }
-            Status::Published | Status::Abandoned | Status::Cancelled { .. } => true,
-            Status::Opened | Status::Poured | Status::Held | Status::Running => false,
-        };
-        if at_rest && state.inbox.is_empty() {
-            if chain.status.is_over() {
-                self.cancel_left_behind(state).await;
-            }
-            let resource = Resource::Chain(state.args.chain.clone());
-            let release = ReleaseOwnership { resource, me: self.me.clone(), epoch: state.args.incarnation };
-            if let Err(error) = self.store.write(release).await {
-                tracing::warn!(%error, "the chain's ownership was not released; it is free once this process ends");
-            }
-            self.notify(state, NoticeKind::AtRest { status: row_status(&state.chain.status) });
-            me.stop(None);
+        if !state.inbox.is_empty() {
+            return;
         }
+        let last = match chain.status {
+            Status::Blocked | Status::Ready if outstanding(chain).is_empty() && chain.asked.is_none() => at_rest(chain),
+            // What the next run has to do is in the log.
+            Status::Stopped { .. } if outstanding(chain).is_empty() || state.refused.is_some() => at_rest(chain),
+            Status::Published | Status::Abandoned | Status::Cancelled { .. } => at_rest(chain),
+            _ => match state.refused.clone().filter(|_| waits_for_tracker_alone(chain)) {
+                Some(why) => NoticeKind::Failed { why, taken_over: false },
+                None => return,
+            },
+        };
+        if chain.status.is_over() {
+            self.cancel_left_behind(state).await;
+        }
+        let resource = Resource::Chain(state.args.chain.clone());
+        let release = ReleaseOwnership { resource, me: self.me.clone(), epoch: state.args.incarnation };
+        if let Err(error) = self.store.write(release).await {
+            tracing::warn!(%error, "the chain's ownership was not released; it is free once this process ends");
+        }
+        self.notify(state, last);
+        me.stop(None);
     }
 
     /// Ends the records of jobs that no later incarnation will go on with: those of an older round, or of a chain that
@@ -415,6 +421,31 @@ fn order(operator: Operator) -> ChainInput {
     }
 }
 
+/// Returns what a step of the log asks for, and whether it must be looked up first: what another incarnation was at may
+/// have gone through unseen.
+fn asked_for(before: &ChainState, after: &ChainState, events: &[ChainEvent]) -> (Vec<ChainEffect>, bool) {
+    if events.iter().any(|event| matches!(event, ChainEvent::Adopted { .. })) {
+        return (outstanding(after), true);
+    }
+    // The rest of a take-over comes once bd was read and the worktree found.
+    let again = events.iter().any(|event| matches!(event, ChainEvent::Reread | ChainEvent::TreeReady { .. }));
+    (newly_outstanding(before, after), again)
+}
+
+fn at_rest(chain: &ChainState) -> NoticeKind {
+    NoticeKind::AtRest { status: row_status(&chain.status) }
+}
+
+/// Whether a chain that is to stop has nothing under way but calls to bd. One that was refused for good is not answered
+/// any more; what it was about is in the log, and the next run asks for it again.
+fn waits_for_tracker_alone(chain: &ChainState) -> bool {
+    let waits = |activity: &Activity| match activity {
+        Activity::Interrupted | Activity::Claiming | Activity::Noting | Activity::Closing => true,
+        Activity::Running | Activity::Settling { .. } => false,
+    };
+    chain.stopping.is_some() && (chain.must_reread || chain.active().all(|(_, _, activity)| waits(activity)))
+}
+
 /// Whether something may have become ready.
 fn is_progress(event: &ChainEvent) -> bool {
     matches!(
@@ -451,3 +482,6 @@ fn test_crash(seq: u64) {
 
 #[cfg(not(debug_assertions))]
 fn test_crash(_: u64) {}
+
+#[cfg(test)]
+mod tests;

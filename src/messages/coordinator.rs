@@ -51,11 +51,8 @@ pub enum CoordinatorMsg {
     },
     /// From the Orchestrator: the operator's word.
     Operator(Operator),
-    /// From itself: time to ask bd for ready steps. An older one than the newest armed is void.
-    Poll {
-        /// Which arming.
-        armed: u64,
-    },
+    /// From itself: time to ask bd for ready steps.
+    Poll,
     /// From itself: writes may work again.
     Advance,
     /// From the Orchestrator: an actor that owed answers was restarted; ask again for all that is outstanding.

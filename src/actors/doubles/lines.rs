@@ -13,7 +13,7 @@ pub(in crate::actors) const REVIEWER_PASSES: &str = r#"{"verdict":"PASS","score"
 pub(in crate::actors) fn reviewer_sends_back(issue: &str) -> String {
     json!({
         "verdict": "PARTIAL", "score": 60,
-        "findings": [{"severity": "major", "issue": issue}],
+        "findings": [{"severity": "high", "issue": issue}],
         "requirement_coverage": [{"requirement": "last page", "status": "unmet", "evidence": "src/pager.rs:7"}],
     })
     .to_string()

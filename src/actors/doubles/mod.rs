@@ -15,6 +15,6 @@ pub(super) use recorder::{Heard, Recorder, recorder};
 pub(super) use script::{Act, Script};
 pub(super) use site::Site;
 pub(super) use site::process;
-pub(super) use system::{System, notices, tree_ready};
+pub(super) use system::{System, notices, tree_ready, until};
 pub(super) use tracker::StubTracker;
 pub(super) use workspace::StubWorkspace;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ractor::{Actor, ActorRef};
 use tokio::sync::broadcast;
@@ -19,7 +20,7 @@ use crate::actors::workspaces::Workspaces;
 use crate::chain::machine::{ChainEvent, Limits, Opening, Scrutinies};
 use crate::chain::shape::{Class, Shape, Step, Writer};
 use crate::ids::{BeadId, ChainId, StepId};
-use crate::messages::{CoordinatorMsg, JobsMsg, Operator, TrackerMsg};
+use crate::messages::{CoordinatorMsg, JobsMsg, TrackerMsg};
 use crate::ports::{Clock, Tracker, Workspace};
 use crate::specialist::{Roster, Tier};
 use crate::storage::{
@@ -130,18 +131,22 @@ impl System {
         }
     }
 
+    /// Takes a free chain as the next run of this process does.
+    pub(in crate::actors) async fn open_again(&self, chain: &str) -> CoordinatorArgs {
+        let row = self.site.reader().chain(&chain.into()).unwrap().expect("it was opened");
+        let args = CoordinatorArgs {
+            chain: chain.into(),
+            incarnation: 0,
+            root: Arc::new(self.tracker.bead(row.bead.as_str())),
+            settings: Arc::new(Settings::default()),
+            orders: Vec::new(),
+        };
+        self.take_over(&args, 1).await
+    }
+
     /// Starts a coordinator.
     pub(in crate::actors) async fn run(&self, args: CoordinatorArgs) -> ActorRef<CoordinatorMsg> {
         Actor::spawn(None, self.coordinator(), args).await.unwrap().0
-    }
-
-    /// Starts a coordinator with the operator's words.
-    pub(in crate::actors) async fn run_with(
-        &self,
-        args: CoordinatorArgs,
-        orders: Vec<Operator>,
-    ) -> ActorRef<CoordinatorMsg> {
-        self.run(CoordinatorArgs { orders, ..args }).await
     }
 
     /// Returns what coordinators are made of.
@@ -169,7 +174,7 @@ impl System {
 pub(in crate::actors) async fn notices(watch: &mut broadcast::Receiver<Notice>, chain: &str) -> Vec<NoticeKind> {
     let mut kinds = Vec::new();
     loop {
-        let notice = watch.recv().await.expect("the chain says how it ends");
+        let notice = next(watch).await.unwrap_or_else(|| panic!("{chain} never ends: {kinds:#?}"));
         if notice.chain == ChainId::from(chain) {
             let is_last = matches!(notice.kind, NoticeKind::AtRest { .. } | NoticeKind::Failed { .. });
             kinds.push(notice.kind);
@@ -178,6 +183,16 @@ pub(in crate::actors) async fn notices(watch: &mut broadcast::Receiver<Notice>, 
             }
         }
     }
+}
+
+/// Waits for a notice.
+pub(in crate::actors) async fn until(watch: &mut broadcast::Receiver<Notice>, wanted: impl Fn(&NoticeKind) -> bool) {
+    while !wanted(&next(watch).await.expect("the notice comes").kind) {}
+}
+
+/// The next notice within a day of virtual time.
+async fn next(watch: &mut broadcast::Receiver<Notice>) -> Option<Notice> {
+    tokio::time::timeout(Duration::from_secs(86_400), watch.recv()).await.ok().map(|notice| notice.expect("not behind"))
 }
 
 fn opening(chain: &str, bead: &str) -> Opening {
