@@ -14,7 +14,8 @@ use super::notice::{Notice, NoticeKind, Watchers};
 use super::settings::Settings;
 use super::store::StoreHandle;
 use crate::chain::machine::{
-    Activity, ChainEffect, ChainEvent, ChainInput, ChainState, Status, decide, evolve, fold, newly_outstanding, outstanding,
+    Activity, ChainEffect, ChainEvent, ChainInput, ChainState, Status, decide, evolve, fold, newly_outstanding,
+    outstanding,
 };
 use crate::ids::ChainId;
 use crate::messages::{Activation, CoordinatorMsg, Door, JobsMsg, Operator, TrackerMsg, TrackerWork, WorkspacesMsg};

@@ -139,6 +139,7 @@ impl System {
             incarnation: 0,
             root: Arc::new(self.tracker.bead(row.bead.as_str())),
             settings: Arc::new(Settings::default()),
+            ended: tokio::sync::watch::channel(None).0,
             orders: Vec::new(),
         };
         self.take_over(&args, 1).await

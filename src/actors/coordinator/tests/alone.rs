@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::sleep;
 
+use tokio::sync::broadcast;
+
 use super::*;
 use crate::actors::doubles::{Heard, Script, StubAgent, System, notices, recorder, tree_ready};
 
@@ -220,6 +222,8 @@ async fn what_is_asked_for_after_a_take_over_is_looked_up_first() {
         steps: std::collections::BTreeMap::new(),
     };
     coordinator.cast(CoordinatorMsg::Input(Box::new(ChainInput::BeadsRead(view)))).unwrap();
+    let found = ChainInput::TreeReady { path: "/tree".into(), branch: "feature/x".into(), head: "c1".into() };
+    coordinator.cast(CoordinatorMsg::Input(Box::new(found))).unwrap();
     let note = ChainEffect::Note { step: "executor".into(), epoch: 1, kind: crate::chain::machine::NoteKind::Passed };
     assert_eq!(bench.asked().await, [(note, true)], "its note may be in bd already");
 }
@@ -247,7 +251,7 @@ async fn bd_is_asked_more_seldom_the_longer_nothing_happens_and_at_once_after_so
     while let Ok(heard) = bench.tracker.try_recv() {
         polls += u32::from(matches!(heard, Heard::Mail(TrackerMsg::WantReady { .. })));
     }
-    assert!((6..=10).contains(&polls), "{polls} calls in a minute");
+    assert!((3..=5).contains(&polls), "{polls} calls in a minute beside a job that works");
 
     for input in [
         ChainInput::JobSettled {
