@@ -189,7 +189,17 @@ mod tests {
         let reader = recorded.reader();
         let chain = reader.find_chain("proj-a3f2").unwrap();
         let graph = of_chain(&reader, &chain, Picture::Ascii, START_MS + 260_000).unwrap();
-        insta::assert_snapshot!(text(&graph), @"");
+        insta::assert_snapshot!(text(&graph), @"
+        1  executor             writer            running
+        2  seconder             mandatory gate    pending  <- executor
+        3  test-engineer        secondary writer  pending  <- seconder
+        4  test-runner          mandatory gate    pending  <- test-engineer
+        5  obligations-scanner  mandatory gate    pending  <- test-runner
+        6  reviewer             final gate        pending  <- obligations-scanner
+
+        6 waves: executor | seconder | test-engineer | test-runner | obligations-scanner | reviewer
+        critical path: executor -> seconder -> test-engineer -> test-runner -> obligations-scanner -> reviewer (4m12s)
+        ");
         assert_eq!(graph.critical_path_ms, Some(252_000));
     }
 

@@ -15,8 +15,9 @@ use crate::storage::Reader;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --all only chains that still hold their bead are listed: running, blocked, stopped, ready to merge.
-Status `dead` is a chain that needs a process and has none; `sp chain resume` goes on with it.")]
+Without --all only chains that still hold their bead are listed: running, blocked,
+stopped, ready to merge. Status `dead` is a chain that needs a process and has none;
+`sp chain resume` goes on with it.")]
 pub struct ListArgs {
     /// Include chains that are published, cancelled or abandoned
     #[arg(long)]
@@ -111,8 +112,15 @@ mod tests {
         let show = |all, alive: &'static [u32]| {
             text(&listed(&ListArgs { all }, Some(&recorded.reader()), &OnlyPids(alive), START_MS + 125_000).unwrap())
         };
-        insta::assert_snapshot!(show(true, &[10]), @"");
-        insta::assert_snapshot!(show(false, &[]), @"");
+        insta::assert_snapshot!(show(true, &[10]), @"
+        CHAIN       BEAD       FORMULA        STATUS     AGE    BRANCH
+        proj-mol-1  proj-a3f2  code-standard  running    2m05s  feature/proj-a3f2-executor
+        proj-mol-0  proj-99    code-standard  abandoned  1d00h  feature/proj-99-executor
+        ");
+        insta::assert_snapshot!(show(false, &[]), @"
+        CHAIN       BEAD       FORMULA        STATUS  AGE    BRANCH
+        proj-mol-1  proj-a3f2  code-standard  dead    2m05s  feature/proj-a3f2-executor
+        ");
         assert!(listed(&ListArgs { all: true }, None, &OnlyPids(&[]), 0).unwrap().chains.is_empty());
     }
 }

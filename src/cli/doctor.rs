@@ -124,7 +124,12 @@ mod tests {
         ]);
         let failure = Failure::from(diagnosis.failure().unwrap());
         assert_eq!((failure.exit, failure.error_code), (6, "not_usable"));
-        insta::assert_snapshot!(text(&diagnosis), @"");
+        insta::assert_snapshot!(text(&diagnosis), @"
+        ok    git          2.39.5
+        note  node         not  found
+        FAIL  bd           run `bd version`: no `bd` found
+                           next: install bd 1.3 (README, section Install), then `sp doctor`
+        ");
         assert_eq!(failure.message, "check what sp needs: run `bd version`: no `bd` found");
     }
 }

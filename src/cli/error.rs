@@ -202,13 +202,14 @@ impl Explain for CliError {
     fn diagnose_command(&self) -> Option<String> {
         match self {
             Self::NotFinished { job, .. } | Self::NoResult { job, .. } => Some(format!("sp ps {job}")),
-            Self::NotUsable { .. } | Self::Runtime(_) => Some("sp doctor".to_owned()),
+            Self::Runtime(_) => Some("sp doctor".to_owned()),
             Self::Usage { .. }
             | Self::NoDirectory { .. }
             | Self::Output(_)
             | Self::NoSubject { .. }
             | Self::NoGraph { .. }
             | Self::NotAFormulaFile { .. }
+            | Self::NotUsable { .. }
             | Self::Signals(_)
             | Self::Signal { .. }
             | Self::Background { .. }

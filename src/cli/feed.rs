@@ -176,12 +176,22 @@ mod tests {
         let recorded = Recorded::chain_in_its_second_step();
         let reader = recorded.reader();
         let mut feed = feed(&reader, "proj-a3f2");
-        insta::assert_snapshot!(drain(&mut feed, &reader).join("\n"), @"");
+        insta::assert_snapshot!(drain(&mut feed, &reader).join("\n"), @r#"
+        09:00:00  chain                opened     code-standard on proj-a3f2, scrutiny high
+        09:00:00  chain                worktree   b at 1111111111 in /w
+        09:00:00  chain                claim      executor
+        09:00:00  chain                dispatch   executor as job 0aaaaaaa
+        09:03:21  seconder             start
+        09:03:22  seconder             tool       read {"path":"src/a .rs"}
+        "#);
         assert_eq!(drain(&mut feed, &reader), Vec::<String>::new());
 
         recorded.events("0bbbbbbb", START_MS + 203_000, &[json!({"type": "text", "char_count": 3})]);
         recorded.chain_events("proj-mol-1", 5, START_MS + 202_500, &[ChainEvent::Reread], ChainPatch::default());
-        insta::assert_snapshot!(drain(&mut feed, &reader).join("\n"), @"");
+        insta::assert_snapshot!(drain(&mut feed, &reader).join("\n"), @"
+        09:03:22  chain                reread     the beads were read again
+        09:03:23  seconder             text       wrote 3 characters
+        ");
     }
 
     #[test]

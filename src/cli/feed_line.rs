@@ -48,7 +48,9 @@ impl Item {
         match serde_json::from_str(body) {
             Ok(Value::Object(fields)) => {
                 // The source's own names win: nothing an event holds can pass for another job's.
-                fields.into_iter().for_each(|(name, value)| drop(line.entry(name).or_insert(value)));
+                for (name, value) in fields {
+                    line.entry(name).or_insert(value);
+                }
             }
             Ok(_) | Err(_) => drop(line.insert("unreadable".into(), Value::String(body.clone()))),
         }
@@ -253,7 +255,18 @@ mod tests {
         .into_iter()
         .filter_map(|event| job(event).text())
         .collect();
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        09:00:00  executor             start      acme/big on p-1
+        09:00:00  executor             tool       bash {"command":"ls [2J "}
+        09:00:00  executor             tool       bash after 0.3s failed: exit 1
+        09:00:00  executor             tool       read ended
+        09:00:00  executor             thinking   thought 42 characters
+        09:00:00  executor             turn       stop (12k in, 90 out, $0.20): done all
+        09:00:00  executor             retry      start: 429
+        09:00:00  executor             status     waiting
+        09:00:00  executor             end        ERROR after 1m01s: no answer
+        09:00:00  executor             novelty    level=7 what=x
+        "#);
     }
 
     #[test]
@@ -277,7 +290,13 @@ mod tests {
         .map(|event| chain(serde_json::to_string(event).unwrap()).text().unwrap())
         .chain([chain(r#"{"type":"of_tomorrow","x":1}"#.into()).text().unwrap()])
         .collect();
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        09:00:00  chain                dispatch   reviewer as job 0aaaaaaa
+        09:00:00  chain                answer     reviewer passes: good
+        09:00:00  chain                blocked    reviewer: no_verdict: asked twice
+        09:00:00  chain                ready      to merge, at 0123456789
+        09:00:00  chain                event      {"type":"of_tomorrow","x":1}
+        "#);
     }
 
     #[test]

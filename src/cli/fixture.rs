@@ -1,6 +1,5 @@
 //! A recorded repository for tests of what commands show.
 
-use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
 use serde_json::json;
@@ -184,11 +183,6 @@ impl Recorded {
     /// Opens the database for reading.
     pub fn reader(&self) -> Reader {
         Reader::open(&Layout::new(self.place.path()).database()).unwrap()
-    }
-
-    /// Returns the root of the repository that would hold it.
-    pub fn root(&self) -> PathBuf {
-        self.place.path().to_owned()
     }
 }
 

@@ -70,7 +70,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("mine.formula.toml"), "formula = 'mine'\nneed = 1\n").unwrap();
         let list = FormulaList { formulas: listed(&search_path([directory.path().to_owned()])).unwrap(), width: None };
-        let shown = text(&list).replace(&directory.path().display().to_string(), "DIR");
-        insta::assert_snapshot!(shown, @"");
+        let shown = text(&list);
+        let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.splitn(2, ' ').collect()).collect();
+        assert_eq!((lines[1][0], lines[2][0], lines.len()), ("code-standard", "mine", 3));
+        assert!(lines[1][1].contains("built-in code-standard ") && lines[1][1].contains(" The default way"), "{shown}");
+        assert!(lines[2][1].contains("broken: read ") && lines[2][1].contains("field need"), "{shown}");
     }
 }

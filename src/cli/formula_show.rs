@@ -210,7 +210,39 @@ mod tests {
     fn a_formula_is_shown_with_variables_steps_and_what_its_roles_answer() {
         let formula = load("code-standard", &EmbeddedSource).unwrap();
         let card = card(&formula, &Roster::shipped());
-        insta::assert_snapshot!(text(&card), @"");
+        insta::assert_snapshot!(text(&card), @r#"
+        code-standard (built-in code-standard)
+        The default way of a change to production code: one writer, a second look, tests written and run, obligations, a final review.
+
+        variables
+          root_title  Title of the root contract, for the titles of the steps (default "root contract")
+          scope  Paths the change may touch, when narrower than the root contract (default "the scope of the root contract")
+          scrutiny  How hard the gates look (default "medium"; one of none, low, medium, high, critical)
+
+        steps
+          root (the contract bead)
+              chain-root kind:root scrutiny:{{scrutiny}}
+          executor (executor, HIGH)  <- root
+              chain-step kind:step role:executor position:primary-writer edge:implements->root
+          seconder (seconder, READ_ONLY)  <- executor
+              chain-step kind:step role:seconder gate:mandatory edge:validates->executor
+          test-engineer (test-engineer, HIGH)  <- seconder
+              chain-step kind:step role:test-engineer position:secondary-writer edge:validates->executor
+          test-runner (test-runner, LOW)  <- test-engineer
+              chain-step kind:step role:test-runner gate:mandatory
+          obligations-scanner (obligations-scanner, READ_ONLY)  <- test-runner
+              chain-step kind:step role:obligations-scanner gate:mandatory edge:validates->executor
+          reviewer (reviewer, READ_ONLY)  <- obligations-scanner
+              chain-step kind:step role:reviewer gate:final edge:validates->root
+
+        output contracts
+          executor  schema executor, decides by `status`: success, partial, failed
+          obligations-scanner  schema obligations-scanner, decides by `verdict`: CLEAN, OBLIGATIONS_FOUND, BLOCKED
+          reviewer  schema reviewer, decides by `verdict`: PASS, PARTIAL, FAIL
+          seconder  schema seconder, decides by `overall_verdict`: PASS, PARTIAL, FAIL
+          test-engineer  schema test-engineer, decides by `status`: tests_written, blocked, source_bug_suspected
+          test-runner  schema test-runner, decides by `status`: passed, failed, blocked
+        "#);
         assert!(card.contracts.iter().all(|contract| contract.schema["type"] == "object"));
     }
 }

@@ -19,8 +19,9 @@ Examples:
   sp formula validate code-standard
   sp formula validate .beads/formulas/mine.formula.toml --var area=docs
 
-Checked are syntax, keys, `extends`, variables, conditions, roles, and the order of writers and gates. A required
-variable without a value is stood in for; one with a pattern must be given.")]
+Checked are syntax, keys, `extends`, variables, conditions, roles, and the order of
+writers and gates. A required variable without a value is stood in for; one with a
+pattern must be given.")]
 pub struct ValidateArgs {
     /// Formula, by name or file
     formula: String,

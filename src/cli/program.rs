@@ -27,8 +27,8 @@ Start here:
   sp formula list                              see which chains there are
   sp chain run code-standard --bead proj-a3f2  run one on a bead
 
-Exit status: 0 success, 1 internal, 2 usage, 3 refused, 4 not found, 5 contested, 6 unusable, 7 blocked, 10 tracker,
-11 store, 12 agent, 13 git, 130 interrupted"
+Exit status: 0 success, 1 internal, 2 usage, 3 refused, 4 not found, 5 contested,
+6 unusable, 7 blocked, 10 tracker, 11 store, 12 agent, 13 git, 130 interrupted"
 )]
 struct Cli {
     /// Print exactly one JSON object on stdout (`feed`: one an event)
@@ -107,7 +107,7 @@ fn problem(error: &clap::Error) -> String {
     }
     let lines = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
-    let line = words.join(" ");
+    let line = words.join(" ").replace(" tip: ", "; tip: ");
     line.strip_prefix("error: ").unwrap_or(&line).to_owned()
 }
 
@@ -161,7 +161,8 @@ mod tests {
                 let path = format!("{path} {}", command.get_name());
                 let is_leaf = command.get_subcommands().next().is_none();
                 assert!(!is_leaf || guide.contains(&format!("`{path}")), "{path}");
-                for flag in command.get_arguments().filter_map(clap::Arg::get_long) {
+                let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+                for flag in shown.filter_map(clap::Arg::get_long) {
                     assert!(guide.contains(&format!("--{flag}")), "{path} --{flag}");
                 }
                 walk(command, &path, guide);
@@ -195,7 +196,7 @@ mod tests {
         let told = |args: &[&str]| problem(&Cli::try_parse_from(args).unwrap_err());
         assert_eq!(
             told(&["sp", "ps", "--al"]),
-            "unexpected argument '--al' found tip: a similar argument exists: '--all'"
+            "unexpected argument '--al' found; tip: a similar argument exists: '--all'"
         );
         assert!(told(&["sp", "pss"]).starts_with("unrecognized subcommand 'pss'"));
         assert_eq!(told(&["sp"]), "a command is missing");

@@ -20,9 +20,10 @@ Examples:
   sp ps proj-a3f2         the jobs of the chain on a bead
   sp ps --json | jq '.jobs[] | select(.is_dead)'
 
-Status `dead` is a job that claims to run and whose process is gone; `sp chain resume` goes on with its chain.")]
+Status `dead` is a job that claims to run and whose process is gone;
+`sp chain resume` goes on with its chain.")]
 pub struct PsArgs {
-    /// Job to show (a unique beginning of its id will do), or chain or contract bead whose jobs to list
+    /// Job to show, by a unique beginning of its id; or chain or contract bead whose jobs to list
     id: Option<String>,
     /// List all jobs of this chain; its contract bead will do
     #[arg(long, value_name = "CHAIN")]
@@ -37,7 +38,7 @@ pub struct PsArgs {
 
 /// What there is to show.
 enum Shown {
-    One(JobCard),
+    One(Box<JobCard>),
     Many(JobList),
 }
 
@@ -45,7 +46,7 @@ enum Shown {
 pub fn run(args: &PsArgs, cx: &Context) -> Result<Exit, Failure> {
     let reader = cx.reader()?;
     match shown(args, reader.as_ref(), &Machine::look()?, cx.now_ms())? {
-        Shown::One(card) => cx.printer.print(&card),
+        Shown::One(card) => cx.printer.print(&*card),
         Shown::Many(list) => {
             if list.jobs.is_empty() {
                 let hint =
@@ -70,7 +71,7 @@ fn shown(args: &PsArgs, reader: Option<&Reader>, alive: &dyn Alive, now_ms: i64)
                     && let Some(job) = reader.job(&job)?
                 {
                     let owners = Owners::read(reader, alive)?;
-                    return Ok(Shown::One(JobCard { job: JobView::of(job, &owners, now_ms) }));
+                    return Ok(Shown::One(Box::new(JobCard { job: JobView::of(job, &owners, now_ms) })));
                 }
             }
         }
@@ -97,19 +98,26 @@ mod tests {
     fn show(args: PsArgs, alive: &'static [u32], width: Option<usize>) -> String {
         let recorded = Recorded::chain_in_its_second_step();
         match shown(&args, Some(&recorded.reader()), &OnlyPids(alive), START_MS + 260_000).unwrap() {
-            Shown::One(card) => text(&card),
+            Shown::One(card) => text(&*card),
             Shown::Many(list) => text(&JobList { width, ..list }),
         }
     }
 
     #[test]
     fn jobs_are_listed_with_what_they_did_and_cost() {
-        insta::assert_snapshot!(show(PsArgs { all: true, ..PsArgs::default() }, &[10, 20], Some(100)), @"");
+        insta::assert_snapshot!(show(PsArgs { all: true, ..PsArgs::default() }, &[10, 20], Some(100)), @"
+        JOB       SPECIALIST  STATUS   WORK       ROUND  ELAPSED  TOKENS  COST   MODEL
+        0bbbbbbb  seconder    running  proj-a3f2  1      1m00s    -       -      -
+        0aaaaaaa  executor    done     proj-a3f2  1      3m12s    12k     $0.21  acme/big
+        ");
     }
 
     #[test]
     fn without_all_only_live_jobs_are_listed_and_one_without_its_process_is_dead() {
-        insta::assert_snapshot!(show(PsArgs::default(), &[10], Some(60)), @"");
+        insta::assert_snapshot!(show(PsArgs::default(), &[10], Some(60)), @"
+        JOB       SPECI…  STATUS  WORK    ROUND  ELAPSED  TOKENS  C…
+        0bbbbbbb  secon…  dead    proj-…  1      0.0s     -       -…
+        ");
     }
 
     #[test]
@@ -120,7 +128,20 @@ mod tests {
         assert_eq!(by_bead.lines().count(), 3);
         let step = PsArgs { bead: Some("proj-mol-1-executor".into()), ..PsArgs::default() };
         assert_eq!(show(step, &[10, 20], None).lines().count(), 2);
-        insta::assert_snapshot!(show(PsArgs { id: Some("0a".into()), ..PsArgs::default() }, &[10, 20], None), @"");
+        insta::assert_snapshot!(show(PsArgs { id: Some("0a".into()), ..PsArgs::default() }, &[10, 20], None), @"
+        job         0aaaaaaa
+        specialist  executor
+        status      done
+        chain       proj-mol-1
+        contract    proj-a3f2
+        step        executor, round 1, epoch 1
+        bead        proj-mol-1-executor
+        model       acme/big
+        started     2026-12-01 09:00:00Z
+        ended       2026-12-01 09:03:12Z
+        elapsed     3m12s
+        used        tokens: 12000 in, 900 out, 0 from cache; 3 turns, 4 tool calls; $0.21
+        ");
     }
 
     #[test]
@@ -131,7 +152,45 @@ mod tests {
         else {
             panic!("a list was asked for");
         };
-        insta::assert_json_snapshot!(list, @"");
+        insta::assert_json_snapshot!(list, @r#"
+        {
+          "jobs": [
+            {
+              "id": "0bbbbbbb",
+              "specialist": "seconder",
+              "status": "dead",
+              "is_dead": true,
+              "chain_id": "proj-mol-1",
+              "step": "seconder",
+              "bead_id": "proj-mol-1-seconder",
+              "root_bead_id": "proj-a3f2",
+              "round": 1,
+              "epoch": 1,
+              "model": null,
+              "started_at_ms": 1796115800000,
+              "updated_at_ms": 1796115800000,
+              "completed_at_ms": null,
+              "elapsed_ms": 0,
+              "totals": {
+                "turns": 0,
+                "tool_calls": 0,
+                "input_tokens": 0,
+                "output_tokens": 0,
+                "cache_read_tokens": 0,
+                "cache_write_tokens": 0,
+                "cost_usd": 0.0
+              },
+              "context_pct": null,
+              "current_tool": "read",
+              "outcome": null,
+              "error": null,
+              "branch": null,
+              "worktree_path": null,
+              "pid": 20
+            }
+          ]
+        }
+        "#);
     }
 
     #[test]

@@ -139,10 +139,10 @@ impl Human for JobCard {
         let share = job.context_pct.map(|pct| format!("{pct:.0}%"));
         let ended = job.completed_at_ms.map(moment);
         let used = format!(
-            "{} in, {} out, {} cached; {} turns, {} tool calls; {}",
-            count(totals.input_tokens),
-            count(totals.output_tokens),
-            count(totals.cache_read_tokens),
+            "tokens: {} in, {} out, {} from cache; {} turns, {} tool calls; {}",
+            totals.input_tokens,
+            totals.output_tokens,
+            totals.cache_read_tokens,
             totals.turns,
             totals.tool_calls,
             cost(totals.cost_usd)

@@ -112,7 +112,7 @@ mod tests {
                 &[],
                 "12 no_result: read the result of job 0ccccccc: it ended as error and gave none: pi_ended: exit status 1; see what it did: `sp feed 0ccccccc`",
             ),
-            ("zzz", &[], "4 no_such_job: find job zzz: no such job; list the jobs: `sp ps --all`"),
+            ("zzz", &[], "4 no_such_job: find job zzz: there is none; list the jobs: `sp ps --all`"),
         ] {
             assert_eq!(told(name, alive), expected, "{name}");
         }

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigError;
 use super::keys::{Kind, SECTIONS, keys};
-use crate::nearest::nearest;
+use crate::nearest::advice;
 
 /// Checks syntax, sections, keys and values of one file; the first fault in the order of the text is told.
 ///
@@ -20,7 +20,7 @@ pub(super) fn check(path: &Path, text: &str, roles: &[&str]) -> Result<(), Confi
     for (section, value) in root.get_ref() {
         let name: &str = section.get_ref();
         if !SECTIONS.contains(&name) {
-            faults.push(file.unknown(section, name.to_owned(), nearest(name, SECTIONS)));
+            faults.push(file.unknown(section, name.to_owned(), advice(name, &SECTIONS)));
             continue;
         }
         let DeValue::Table(table) = value.get_ref() else {
@@ -33,8 +33,8 @@ pub(super) fn check(path: &Path, text: &str, roles: &[&str]) -> Result<(), Confi
             let dotted = format!("{name}.{}", key.get_ref());
             match known.iter().find(|(known, _)| *known == key.get_ref().as_ref()) {
                 None => {
-                    let near = nearest(key.get_ref(), known.iter().map(|(known, _)| *known));
-                    faults.push(file.unknown(key, dotted, near));
+                    let names: Vec<&str> = known.iter().map(|(known, _)| *known).collect();
+                    faults.push(file.unknown(key, dotted, advice(key.get_ref(), &names)));
                 }
                 Some((_, kind)) => faults
                     .extend(refused(*kind, value.get_ref()).map(|found| file.bad(value, dotted, found, kind.wanted()))),
@@ -87,9 +87,9 @@ impl File<'_> {
         ConfigError::Syntax { path: self.path.to_owned(), line, column, problem: error.message().to_owned() }
     }
 
-    fn unknown<T>(&self, at: &Spanned<T>, key: String, nearest: Vec<String>) -> (usize, ConfigError) {
+    fn unknown<T>(&self, at: &Spanned<T>, key: String, advice: String) -> (usize, ConfigError) {
         let (line, column) = self.place(at.span().start);
-        (at.span().start, ConfigError::UnknownKey { path: self.path.to_owned(), line, column, key, nearest })
+        (at.span().start, ConfigError::UnknownKey { path: self.path.to_owned(), line, column, key, advice })
     }
 
     fn bad<T>(&self, at: &Spanned<T>, key: String, found: String, wanted: &'static str) -> (usize, ConfigError) {
@@ -109,8 +109,8 @@ mod tests {
             ("[policy]\nmode = \"ENFORCE\"\nscope_collision = \"off\"\n[models]\nreviewer = \"a/b\"\n", ""),
             ("chain.max_fix_loops = 0x3\n", ""),
             ("", ""),
-            ("[tools]\nbt = \"x\"\n", "line 2, column 1: `tools.bt` sets nothing; did you mean bd?"),
-            ("[tool]\nbd = \"x\"\n", "line 1, column 2: `tool` sets nothing; did you mean tools?"),
+            ("[tools]\nbt = \"x\"\n", "line 2, column 1: `tools.bt` sets nothing; known are: bd, pi"),
+            ("[tool]\nbd = \"x\"\n", "line 1, column 2: `tool` sets nothing; did you mean `tools`?"),
             (
                 "[tools]\nbd = 3\n",
                 "line 2, column 6: `tools.bd` is the number 3, wanted is a program: a name on PATH, or a path",
@@ -125,9 +125,9 @@ mod tests {
             ("[policy]\nmode = \"strict\"\n", "wanted is one of \"off\", \"shadow\", \"warn\", \"enforce\""),
             (
                 "[policy]\nscope_colision = \"off\"\n",
-                "`policy.scope_colision` sets nothing; did you mean scope_collision",
+                "`policy.scope_colision` sets nothing; did you mean `scope_collision`?",
             ),
-            ("[models]\nreviwer = \"a/b\"\n", "`models.reviwer` sets nothing; did you mean reviewer?"),
+            ("[models]\nreviwer = \"a/b\"\n", "`models.reviwer` sets nothing; did you mean `reviewer`?"),
             ("models = \"a/b\"\n", "line 1, column 10: `models` is \"a/b\", wanted is a table of settings"),
             ("[tools]\n# é\nbd = \"é\n", "line 3, column"),
             ("[tools\n", "line 1, column"),

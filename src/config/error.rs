@@ -4,7 +4,6 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::failure::{Explain, FailureKind};
-use crate::nearest::hint;
 
 /// Why the configuration can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +31,7 @@ pub enum ConfigError {
         problem: String,
     },
     /// A section or key that sets nothing.
-    #[error("read the configuration {path}, line {line}, column {column}: `{key}` sets nothing{}", hint(.nearest))]
+    #[error("read the configuration {path}, line {line}, column {column}: `{key}` sets nothing; {advice}")]
     UnknownKey {
         /// The file.
         path: PathBuf,
@@ -42,8 +41,8 @@ pub enum ConfigError {
         column: usize,
         /// Section and key, dotted.
         key: String,
-        /// Keys that resemble it.
-        nearest: Vec<String>,
+        /// What could have been meant.
+        advice: String,
     },
     /// A value that its key can't take.
     #[error("read the configuration {path}, line {line}, column {column}: `{key}` is {found}, wanted is {wanted}")]

@@ -6,6 +6,5 @@ mod keys;
 mod layers;
 mod settings;
 
-pub use error::ConfigError;
 pub use layers::{Flags, Places};
-pub use settings::{ChainSettings, Config, Models, Tools};
+pub use settings::{Config, Models};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::ErrorCode;
 
+use super::migrations::EXISTING as UPGRADABLE_SCHEMA;
 use super::words::JobStatus;
 use crate::failure::{Explain, FailureKind};
 use crate::ids::{BeadId, ChainId, JobId};
@@ -309,10 +310,17 @@ impl Explain for StoreError {
             Self::NewerSchema { .. } => {
                 (Unusable, "store_newer", "use the sp that wrote this database, or a later one".into())
             }
-            Self::OlderSchema { needed, .. } => (
+            Self::OlderSchema { found, .. } if *found >= UPGRADABLE_SCHEMA => (
                 Unusable,
                 "store_older",
-                format!("bring it to version {needed} with the program that wrote it, then start a chain with this sp"),
+                "start a chain with this sp, which upgrades it: `sp chain run <formula> --bead <bead>`".into(),
+            ),
+            Self::OlderSchema { .. } => (
+                Unusable,
+                "store_older",
+                format!(
+                    "bring it to version {UPGRADABLE_SCHEMA} with the program that wrote it, then start a chain with this sp"
+                ),
             ),
             Self::Query { .. } => (Store, "store_query_failed", RETRY.into()),
             Self::NotWritten { .. } => (Store, "store_not_written", RETRY.into()),

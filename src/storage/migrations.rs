@@ -7,10 +7,10 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use super::error::{StoreError, failed, not_written};
 
 /// The schema that this program reads and writes.
-pub(super) const CURRENT: u32 = 13;
+pub(crate) const CURRENT: u32 = 13;
 
 /// The last schema of the existing system, the oldest one we upgrade. It brings its own files to it at every opening.
-const EXISTING: u32 = 12;
+pub(crate) const EXISTING: u32 = 12;
 
 /// The tables we took over, for a new file.
 const EXISTING_TABLES: &str = include_str!("migrations/012_existing.sql");

@@ -26,6 +26,7 @@ pub use files::{Durability, JobFiles, JobLog};
 pub use findings::{Finding, FindingRow, RecordFinding, Recorded};
 pub use job_events::{AppendJobEvents, FeedRow, JobEventRow};
 pub use jobs::{JobFilter, JobRow, JobScope, JobTotals, UpsertJob};
+pub(crate) use migrations::{CURRENT as SCHEMA_VERSION, EXISTING as UPGRADABLE_SCHEMA};
 pub use owners::{OwnerRow, Ownership, ProcessIdentity, ReleaseOwnership, Released, Resource, TakeOwnership};
 pub use paths::{ChainDir, JobDir, Layout};
 pub use read::Reader;

@@ -17,7 +17,7 @@ use crate::git::Git;
 use crate::ids::JobId;
 use crate::pi::{self, PiInfo, SUPPORTED, SearchToolFault};
 use crate::ports::{RepoFacts, Tracker, TrackerError, Workspace, WorkspaceError};
-use crate::storage::{JobFilter, JobScope, Layout, Reader, StoreError};
+use crate::storage::{JobFilter, JobScope, Layout, Reader, SCHEMA_VERSION, StoreError, UPGRADABLE_SCHEMA};
 
 /// A workspace that is larger than this is slow to open and worth compacting; in bytes.
 const LARGE_WORKSPACE: u64 = 20 << 20;
@@ -199,12 +199,14 @@ fn origin(config: &Option<Config>, key: &str) -> String {
 
 fn database(layout: &Layout, error: Option<StoreError>) -> Check {
     let path = layout.database();
+    let size = mega(path.metadata().map_or(0, |facts| facts.len()));
     match error {
-        None => Check::ok(
-            "database",
-            format!("{} ({:.1} MB)", path.display(), mega(path.metadata().map_or(0, |facts| facts.len()))),
-        ),
+        None => Check::ok("database", format!("{} (schema {SCHEMA_VERSION}, {size:.1} MB)", path.display())),
         Some(StoreError::NotThere { .. }) => Check::note("database", "none yet; the first chain makes it"),
+        Some(error @ StoreError::OlderSchema { found, .. }) if found >= UPGRADABLE_SCHEMA => {
+            let failure = Failure::from(error);
+            Check::warn("database", failure.message, failure.next_safe_action)
+        }
         Some(error) => Check::fail("database", error),
     }
 }
