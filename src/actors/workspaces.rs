@@ -187,8 +187,7 @@ impl Workspaces {
 
 /// Returns the branch and the worktree of a chain: named after its bead and its first writer (spec 002).
 pub(crate) fn home(root: &Path, bead: &BeadId, shape: &Shape) -> Result<(String, PathBuf), NameError> {
-    let role = shape.steps.iter().find(|step| step.writer.is_some()).or(shape.steps.first());
-    let role = role.map_or("chain", |step| step.role.as_str());
+    let role = shape.lead_role();
     Ok((branch_for(bead, role)?, worktree_for(root, bead, role)?))
 }
 

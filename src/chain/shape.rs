@@ -101,6 +101,12 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Returns the role that the chain's branch and worktree are named after: that of its first writer.
+    pub fn lead_role(&self) -> &str {
+        let lead = self.steps.iter().find(|step| step.writer.is_some()).or(self.steps.first());
+        lead.map_or("chain", |step| step.role.as_str())
+    }
+
     /// Returns the step with this id.
     pub fn step(&self, id: &StepId) -> Option<&Step> {
         self.steps.iter().find(|step| step.id == *id)

@@ -23,7 +23,7 @@ pub struct RunArgs {
     /// Formula to compile, such as code-standard
     formula: String,
     /// Bead that holds the contract
-    #[arg(long)]
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     bead: String,
     /// Value of a formula variable
     #[arg(long = "var", value_name = "K=V", value_parser = key_value)]

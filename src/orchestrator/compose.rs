@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::builder::{Ground, Orchestrator};
 use super::error::OrchestratorError;
+use super::open::covered;
 use super::request::{Kept, RunRequest};
 use crate::actors::PolicyMsg;
 use crate::chain::contract::{Contract, parse as parse_contract};
@@ -18,6 +19,7 @@ use crate::chain::shape::{Class, Shape};
 use crate::ids::ChainId;
 use crate::policy::{LiveChain, Preflight, RootFacts, Ruling};
 use crate::ports::{Bead, RepoFacts, TrackerError};
+use crate::rehearsal::load;
 use crate::specialist::Tier;
 use crate::storage::{Reader, StoreError};
 
@@ -80,7 +82,12 @@ pub(super) struct Composed {
 impl Orchestrator {
     /// Composes a run without creating anything.
     pub async fn compose(&self, request: &RunRequest) -> Result<Composition, OrchestratorError> {
-        Ok(self.composed(request, None).await?.composition)
+        let script = request.rehearse.as_deref().map(load).transpose()?;
+        let composed = self.composed(request, None).await?;
+        if let (Some((script, _)), Some(file)) = (&script, &request.rehearse) {
+            covered(script, &composed.shape, file)?;
+        }
+        Ok(composed.composition)
     }
 
     pub(super) async fn composed(
@@ -118,6 +125,7 @@ impl Orchestrator {
         let root = root.ok_or_else(|| TrackerError::NotFound { verb: "show", bead: request.bead.clone() })?;
         let shape = compile(&resolved, &roster(&self.ground)?)?;
         let (base_ref, base_sha) = self.base(request, &facts).await?;
+        self.refuse_foreign_tree(&request.bead, &shape, &base_sha).await?;
         let composition = composition(request, &root, &shape, &assessment, (base_ref, base_sha), facts.dirty, &ruling);
         let scrutiny = Scrutinies {
             stated: assessment.stated.as_str().to_owned(),
@@ -168,14 +176,15 @@ impl Orchestrator {
     }
 }
 
-/// Stated scrutiny: the operator's word, the contract's, the formula's.
+/// Stated scrutiny: the operator's word (the flag, else the variable given by hand), the contract's, the formula's.
 fn level(
     request: &RunRequest,
     contract: Option<&Contract>,
     vars: &BTreeMap<String, String>,
 ) -> (Scrutiny, crate::chain::scrutiny::Origin) {
-    let formula = vars.get("scrutiny").and_then(|word| word.parse().ok());
-    stated(request.scrutiny, contract.and_then(|contract| contract.scrutiny), formula)
+    let word = |vars: &BTreeMap<String, String>| vars.get("scrutiny").and_then(|word| word.parse().ok());
+    let formula = word(vars);
+    stated(request.scrutiny.or_else(|| word(&request.vars)), contract.and_then(|contract| contract.scrutiny), formula)
 }
 
 fn roster(ground: &Ground) -> Result<BTreeMap<String, Tier>, OrchestratorError> {

@@ -43,6 +43,27 @@ pub enum OrchestratorError {
     /// The rehearsal's server.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// The bead's id can't name a branch.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Something else stands where the worktree would be made.
+    #[error("make the worktree of {bead} at {path}: something else is there")]
+    Occupied {
+        /// The bead.
+        bead: BeadId,
+        /// The directory of the worktree.
+        path: PathBuf,
+    },
+    /// The branch is checked out in another worktree.
+    #[error("make the worktree of branch {branch} at {wanted}: the branch is checked out at {found}")]
+    CheckedOut {
+        /// The branch.
+        branch: String,
+        /// Where it is checked out.
+        found: PathBuf,
+        /// Where the chain would work.
+        wanted: PathBuf,
+    },
     /// This process could not be named.
     #[error(transparent)]
     Exec(#[from] ExecError),
@@ -76,31 +97,6 @@ pub enum OrchestratorError {
         /// `project_id` now.
         found: String,
     },
-    /// The branch of the chain is there and holds other commits.
-    #[error("begin on branch {branch}: it is there already, at {tip}")]
-    BranchTaken {
-        /// The branch.
-        branch: String,
-        /// Its commit.
-        tip: String,
-    },
-    /// The branch of the chain is checked out somewhere else.
-    #[error("begin on branch {branch}: it is checked out at {found}")]
-    BranchElsewhere {
-        /// The branch.
-        branch: String,
-        /// Where.
-        found: PathBuf,
-    },
-    /// Something else stands where the worktree would be.
-    #[error("begin in worktree {path}: something else stands there")]
-    PathTaken {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The bead can't name a branch.
-    #[error(transparent)]
-    Name(#[from] NameError),
     /// Another process runs the chain.
     #[error("{verb} chain {chain}: process {pid} runs it")]
     RunsElsewhere {
@@ -208,21 +204,16 @@ impl Explain for OrchestratorError {
             Self::Serve(error) => error.explain(),
             Self::Exec(error) => error.explain(),
             Self::Name(error) => error.explain(),
-            Self::BranchTaken { branch, .. } => (
+            Self::Occupied { path, .. } => (
                 FailureKind::Refused,
-                "branch_taken",
-                format!(
-                    "keep that work under another name, with its worktree: `git branch -m {branch} NAME`, `git worktree move`"
-                ),
+                "worktree_occupied",
+                format!("see what {} is, move it elsewhere, then run the same command again", path.display()),
             ),
-            Self::BranchElsewhere { found, .. } => (
+            Self::CheckedOut { branch, .. } => (
                 FailureKind::Refused,
                 "branch_elsewhere",
-                format!("switch {} to another branch first", found.display()),
+                format!("choose another bead, or give {branch} another name where it is checked out"),
             ),
-            Self::PathTaken { path } => {
-                (FailureKind::Refused, "path_taken", format!("look what {} is, and move it away", path.display()))
-            }
             Self::Uncovered { .. } => (
                 FailureKind::Usage,
                 "rehearsal_uncovered",
@@ -310,6 +301,7 @@ impl Explain for OrchestratorError {
             Self::RunsElsewhere { chain, .. } | Self::NeedsNote { chain, .. } | Self::Over { chain, .. } => {
                 Some(format!("sp chain show {chain}"))
             }
+            Self::Occupied { .. } | Self::CheckedOut { .. } => Some("git worktree list".to_owned()),
             _ => None,
         }
     }

@@ -8,6 +8,7 @@ mod handle;
 mod open;
 mod report;
 mod request;
+mod tree;
 
 pub use builder::{Orchestrator, OrchestratorBuilder};
 pub use compose::{Composition, StepPlan};

@@ -13,7 +13,7 @@ use super::compose::Composed;
 use super::error::OrchestratorError;
 use super::handle::ChainHandle;
 use super::request::{Kept, RunRequest, Started};
-use crate::actors::{ChainsMsg, CoordinatorArgs, PolicyMsg, Settings, event_body, home};
+use crate::actors::{ChainsMsg, CoordinatorArgs, PolicyMsg, Settings, event_body};
 use crate::chain::machine::{ChainEvent, Limits, Opening};
 use crate::chain::shape::Shape;
 use crate::ids::ChainId;
@@ -78,32 +78,15 @@ impl Orchestrator {
         Err(OrchestratorError::Unrecorded { bead: request.bead.clone(), molecules: open })
     }
 
-    /// A new chain begins on a branch of its own. What stands on a branch or path of that name may be somebody's work.
-    async fn refuse_taken(&self, request: &RunRequest, composed: &Composed) -> Result<(), OrchestratorError> {
-        let (branch, path) = home(&self.ground.root, &request.bead, &composed.shape)?;
-        let tip = self.ground.workspace.branch_tip(&branch).await?;
-        if tip.as_ref().is_some_and(|tip| *tip != composed.composition.base_sha) {
-            return Err(OrchestratorError::BranchTaken { branch, tip: tip.unwrap_or_default() });
-        }
-        let found = self.ground.workspace.worktree_of(&branch).await?;
-        if found.is_none() && path.exists() {
-            return Err(OrchestratorError::PathTaken { path });
-        }
-        match found {
-            Some(found) if found != path => Err(OrchestratorError::BranchElsewhere { branch, found }),
-            Some(_) | None => Ok(()),
-        }
-    }
-
     async fn begin(
         &self,
         request: &RunRequest,
         composed: Composed,
         script: Option<(Script, String)>,
     ) -> Result<Started, OrchestratorError> {
-        self.refuse_taken(request, &composed).await?;
         let info = self.ground.tracker.probe().await?;
         self.ground.agent.check().await?;
+        self.refuse_other_checkout(&request.bead, &composed.shape).await?;
         let chain = ChainId::new(format!("{}-mol-{}", info.prefix, base36(Ulid::generate().random(), 8)));
         let opening = Opening {
             chain: chain.clone(),
@@ -355,7 +338,7 @@ pub(super) fn kept(row: &ChainRow) -> Result<Kept, OrchestratorError> {
         .map_err(|error| OrchestratorError::Log { chain: row.chain.clone(), reason: error.to_string() })
 }
 
-fn covered(script: &Script, shape: &Shape, file: &Path) -> Result<(), OrchestratorError> {
+pub(super) fn covered(script: &Script, shape: &Shape, file: &Path) -> Result<(), OrchestratorError> {
     let steps = shape.steps.iter().map(|step| (step.id.as_str(), step.role.as_str()));
     let roles: Vec<String> = script.uncovered(steps).into_iter().map(str::to_owned).collect();
     if roles.is_empty() {

@@ -97,7 +97,7 @@ pub trait Agent: Send + Sync + 'static {
 #[non_exhaustive]
 pub enum AgentError {
     /// pi is not installed.
-    #[error("start a pi session: no `{program}` found")]
+    #[error("start a pi session: there is no executable `{program}`")]
     Missing {
         /// What was looked for.
         program: String,

@@ -224,7 +224,7 @@ pub trait Tracker: Send + Sync + 'static {
 #[non_exhaustive]
 pub enum TrackerError {
     /// bd is not installed.
-    #[error("run `bd {verb}`: no `{program}` found")]
+    #[error("run `bd {verb}`: there is no executable `{program}`")]
     Missing {
         /// The command.
         verb: &'static str,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::FormulaError;
+use super::error::{FormulaError, Place};
 use super::library::{FormulaSource, find};
 use super::parse::{parse, refuse_duplicates};
 use super::schema::Formula;
@@ -36,8 +36,13 @@ impl Family<'_> {
             return Ok(done.clone());
         }
         let text = find(self.source, name, self.open.last().map(String::as_str))?;
-        let mut child = parse(&text)?;
-        child.lineage.insert(name.to_owned());
+        let child = parse(&text)?;
+        // Rules go by name: a file that calls itself otherwise would be bound by those of another formula.
+        if child.name != name {
+            let at = Place { origin: text.origin, step: None, field: "formula".to_owned() };
+            let problem = format!("is {:?}, but the file is that of {name:?}", child.name);
+            return Err(FormulaError::Malformed { at, problem });
+        }
         self.open.push(name.to_owned());
         let parents = child.extends.iter().map(|parent| self.member(parent)).collect::<Result<Vec<_>, _>>()?;
         self.open.pop();

@@ -1,0 +1,64 @@
+//! Whether the branch and the directory of a chain are free, before anything of it is created.
+
+use super::builder::Orchestrator;
+use super::error::OrchestratorError;
+use crate::actors::home;
+use crate::chain::shape::Shape;
+use crate::ids::BeadId;
+use crate::ports::WorkspaceError;
+use crate::storage::{Reader, StoreError};
+
+impl Orchestrator {
+    /// Refuses a branch that is not this bead's, and a directory that stands where the worktree would. Writes nothing.
+    ///
+    /// A branch is the bead's when an earlier chain of it is on record with that branch, or when nothing is on it yet.
+    pub(super) async fn refuse_foreign_tree(
+        &self,
+        bead: &BeadId,
+        shape: &Shape,
+        base: &str,
+    ) -> Result<(), OrchestratorError> {
+        let (branch, path) = home(&self.ground.root, bead, shape)?;
+        let Some(found) = self.ground.workspace.branch_tip(&branch).await? else {
+            // A dangling link is in the way too.
+            return if path.symlink_metadata().is_ok() {
+                Err(OrchestratorError::Occupied { bead: bead.clone(), path })
+            } else {
+                Ok(())
+            };
+        };
+        let foreign = || WorkspaceError::ForeignBranch {
+            branch: branch.clone(),
+            found: found.clone(),
+            expected: base.to_owned(),
+        };
+        if found != base && !(self.is_on_record(bead, &branch)? && self.ground.workspace.contains(&found, base).await?)
+        {
+            return Err(foreign().into());
+        }
+        Ok(())
+    }
+
+    /// Refuses a branch that is checked out elsewhere, and a directory without it. May forget a worktree of sp's own
+    /// whose directory is gone.
+    pub(super) async fn refuse_other_checkout(&self, bead: &BeadId, shape: &Shape) -> Result<(), OrchestratorError> {
+        let (branch, path) = home(&self.ground.root, bead, shape)?;
+        match self.ground.workspace.worktree_of(&branch).await? {
+            Some(found) if found == path => Ok(()),
+            Some(found) => Err(OrchestratorError::CheckedOut { branch, found, wanted: path }),
+            None if path.symlink_metadata().is_ok() => Err(OrchestratorError::Occupied { bead: bead.clone(), path }),
+            None => Ok(()),
+        }
+    }
+
+    fn is_on_record(&self, bead: &BeadId, branch: &str) -> Result<bool, OrchestratorError> {
+        match Reader::open(&self.ground.layout.database()) {
+            Ok(reader) => {
+                let chains = reader.chains()?;
+                Ok(chains.iter().any(|head| head.bead == *bead && head.branch.as_deref() == Some(branch)))
+            }
+            Err(StoreError::NotThere { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
