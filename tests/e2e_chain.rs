@@ -1,6 +1,6 @@
 //! Whole chains on real git, bd and pi, told as stories; the model is rehearsed.
 
-#[expect(dead_code, reason = "every test crate uses a part of it")]
+#[expect(dead_code, unused_imports, reason = "every test crate uses a part of it")]
 mod support;
 
 use support::*;

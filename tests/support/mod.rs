@@ -4,7 +4,7 @@
 //! A test crate uses a part of it:
 //!
 //! ```ignore
-//! #[expect(dead_code, reason = "every test crate uses a part of it")]
+//! #[expect(dead_code, unused_imports, reason = "every test crate uses a part of it")]
 //! mod support;
 //! use support::*;
 //!

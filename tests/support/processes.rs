@@ -48,6 +48,6 @@ pub fn is_alive(pid: i32) -> bool {
 /// Sends a signal to one process; one that is gone is fine.
 pub fn signal(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
-        drop(kill_process(pid, signal));
+        let _ = kill_process(pid, signal);
     }
 }

@@ -36,6 +36,8 @@ pub fn environment(base: &Path) -> Vec<(&'static str, PathBuf)> {
         ("XDG_STATE_HOME", base.join("home/.local/state")),
         ("XDG_CACHE_HOME", base.join("home/.cache")),
         ("TMPDIR", base.join("tmp")),
+        // Code that node has compiled, for all tests: pi starts in half the time.
+        ("NODE_COMPILE_CACHE", place().join("node-compile-cache")),
         ("GIT_CONFIG_GLOBAL", base.join("gitconfig")),
         ("GIT_CONFIG_NOSYSTEM", "1".into()),
         ("SP_BD", tool("SP_BD", "bd")),

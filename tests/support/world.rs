@@ -256,7 +256,8 @@ impl<'a> Reading<'a> {
             self.fault(format!("directories of chains: {:?}", names(&base.join("chains"))));
         }
         for name in names(&self.repo.tmp()) {
-            if name != "specialists-pi-extensions" {
+            // The boundary of the sessions, and what node and pi keep between runs.
+            if !["specialists-pi-extensions", "jiti", "node-compile-cache"].contains(&name.as_str()) {
                 self.fault(format!("{name} is left in the temporary directory"));
             }
         }
