@@ -3,13 +3,285 @@
 #[expect(dead_code, unused_imports, reason = "every test crate uses a part of it")]
 mod support;
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::json;
 use support::*;
 
-#[test]
-fn a_chain_of_two_steps_is_ready_to_merge() {
+/// A repository with a bead for its bug.
+fn begin() -> (Repo, String) {
     let repo = Repo::new();
     let bead = repo.bead("The last page is lost").contract(PAGER).create();
+    (repo, bead)
+}
+
+fn shipped(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/rehearsals").join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn code_standard_runs_its_six_steps_and_is_ready_to_merge() {
+    let (repo, bead) = begin();
+    let script = shipped("code-standard-demo.json");
+    let run = repo.sp(["chain", "run", CODE_STANDARD, "--bead", &bead, "--rehearse", &script]);
+    insta::assert_snapshot!(run.success());
+    repo.must_equal(&Expected::code_standard(&bead).ready());
+}
+
+#[test]
+fn a_gate_that_fails_opens_a_round_in_the_writers_own_session() {
+    let (repo, bead) = begin();
+    let script = shipped("fix-loop.json");
+    let run = repo.sp(["chain", "run", CODE_STANDARD, "--bead", &bead, "--rehearse", &script, "--json"]);
+    run.success();
+    assert_eq!(run.json()["rounds"], 2, "{run}");
+    repo.must_equal(&Expected::code_standard(&bead).passes("executor").sends_back("seconder", "executor").ready());
+    let session = fs::read_to_string(repo.job_dir(&repo.job("executor", 2)).join("session.jsonl")).unwrap();
+    for round in [1, 2] {
+        let mark = format!("(sp job {})", repo.job("executor", round));
+        assert!(session.contains(&mark), "the session of round 2 does not hold round {round}");
+    }
+}
+
+#[test]
+fn a_gate_without_a_verdict_is_asked_once_more() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("reviewer", [says_text("Looks good to me."), says(pass())])
+        .write();
+    repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).success();
+    repo.must_equal(&Expected::pair(&bead).passes("executor").passes_after("reviewer", 2).ready());
+}
+
+#[test]
+fn a_gate_that_twice_gives_no_verdict_blocks_the_chain() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("reviewer", [says_text("Looks good to me."), says_text("As I said.")])
+        .write();
+    let run = repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]);
+    run.code(7);
+    assert!(run.stderr.contains("it waits for people at reviewer (no_verdict)"), "{run}");
+    repo.must_equal(&Expected::pair(&bead).passes("executor").blocks_with("reviewer", "no_verdict", "error", 2, true));
+}
+
+#[test]
+fn an_executor_that_changed_nothing_is_not_believed() {
+    let (repo, bead) = begin();
+    let script = repo.rehearse().round("executor", [says(done())]).round("reviewer", [says(pass())]).write();
+    let run = repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]);
+    run.code(7);
+    assert!(run.stderr.contains("executor (empty_diff)"), "{run}");
+    repo.must_equal(&Expected::pair(&bead).blocks("executor", "empty_diff"));
+}
+
+#[test]
+fn a_test_engineer_that_needs_production_code_sends_the_work_back() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("executor", [writes("src/extra.sh", "# seam\n"), says(done())])
+        // The boundary guards edit and write; a shell is held by what became of the tree.
+        .round("test-engineer", [bash("echo '# seam' >>src/pager.sh"), says(tests_written())])
+        .round("test-engineer", [writes("test/last_page_test.sh", "exit 0\n"), says(tests_written())])
+        .round("reviewer", [says(pass())])
+        .write();
+    repo.sp(["chain", "run", TESTED, "--bead", &bead, "--rehearse", &script]).success();
+    let model = Expected::tested(&bead).passes("executor").oversteps("test-engineer", "executor");
+    repo.must_equal(&model.ready());
+    let rescued = repo.git(["show", &format!("refs/sp/rescue/{}:src/pager.sh", repo.job("test-engineer", 1))]);
+    assert!(rescued.ends_with("# seam"), "the change that was undone is not in the rescue ref: {rescued}");
+}
+
+#[test]
+fn a_reader_that_changes_a_tracked_file_is_not_heard() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("test-runner", [bash("echo '# mended' >>src/pager.sh; ./test.sh"), says(tests_passed())])
+        .write();
+    let run = repo.sp(["chain", "run", RUN, "--bead", &bead, "--rehearse", &script]);
+    run.code(7);
+    assert!(run.stderr.contains("test-runner (reader_changed_tree)"), "{run}");
+    repo.must_equal(&Expected::run(&bead).passes("executor").voided("test-runner"));
+    let rescued = repo.git(["show", &format!("refs/sp/rescue/{}:src/pager.sh", repo.job("test-runner", 1))]);
+    assert!(rescued.ends_with("# mended"), "the change that was undone is not in the rescue ref: {rescued}");
+}
+
+#[test]
+fn a_hook_that_refuses_blocks_with_its_words_and_a_note_goes_on_once_it_is_content() {
+    let (repo, bead) = begin();
+    let hook = repo.root().join(".git/hooks/pre-commit");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\necho 'no tabs here' >&2\nexit 1\n").unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("executor", [says(done())])
+        .round("reviewer", [says(pass())])
+        .write();
+    repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).code(7);
+    let blocked = Expected::pair(&bead).blocks("executor", "hook_refused");
+    repo.must_equal(&blocked.clone().with_changes(&["M src/pager.sh"]));
+    let notes = repo.show(&format!("{}-executor", repo.chain()))["notes"].to_string();
+    assert!(notes.contains("no tabs here"), "the hook's words are not in the note: {notes}");
+
+    fs::remove_file(&hook).unwrap();
+    repo.sp(["chain", "resume", &bead, "--note", "the hook is gone"]).success();
+    repo.must_equal(&blocked.resumed_at("executor").ready());
+}
+
+#[test]
+fn a_rejected_change_goes_on_with_a_note_to_the_step_that_is_named() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("executor", [writes("src/size.sh", "# size > 0\n"), says(done())])
+        .round("reviewer", [says(review_fail("sizes of zero are not thought of"))])
+        .round("reviewer", [says(pass())])
+        .write();
+    repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).code(7);
+    let blocked = Expected::pair(&bead).passes("executor").blocks("reviewer", "rejected");
+    repo.must_equal(&blocked);
+
+    let bare = repo.sp(["chain", "resume", &bead]);
+    bare.code(3);
+    repo.must_equal(&blocked);
+
+    repo.sp(["chain", "resume", &bead, "--note", "think of zero", "--from", "executor"]).success();
+    repo.must_equal(&blocked.resumed_at("executor").ready());
+    let session = fs::read_to_string(repo.job_dir(&repo.job("executor", 2)).join("session.jsonl")).unwrap();
+    assert!(session.contains("think of zero"), "the note did not reach the executor");
+}
+
+#[test]
+fn a_blocked_gate_can_be_passed_by_hand() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("reviewer", [says(review_fail("I would do it otherwise"))])
+        .write();
+    repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).code(7);
+    repo.sp(["chain", "resume", &bead, "--accept", "reviewer"]).success();
+    let model = Expected::pair(&bead).passes("executor").blocks("reviewer", "rejected").accepted("reviewer");
+    repo.must_equal(&model.ready());
+}
+
+#[test]
+fn an_abandoned_chain_frees_its_bead_and_keeps_the_work() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("reviewer", [says(review_fail("not what was asked for"))])
+        .write();
+    repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).code(7);
+    repo.sp(["chain", "abandon", &bead, "--reason", "asked for by mistake"]).success();
+    let model = Expected::pair(&bead).passes("executor").blocks("reviewer", "rejected");
+    repo.must_equal(&model.abandoned());
+    let again = repo.sp(["chain", "resume", &bead, "--note", "go on"]);
+    again.code(3);
+}
+
+#[test]
+fn a_gate_that_is_never_content_ends_with_people() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("executor", [writes("src/size.sh", "# size > 0\n"), says(done())])
+        .round("reviewer", [says(review_partial("zero"))])
+        .write();
+    let run = repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script, "--max-fix-loops", "1"]);
+    run.code(7);
+    assert!(run.stderr.contains("reviewer (fix_loops_exhausted)"), "{run}");
+    repo.must_equal(
+        &Expected::pair(&bead)
+            .passes("executor")
+            .sends_back("reviewer", "executor")
+            .passes("executor")
+            .blocks("reviewer", "fix_loops_exhausted"),
+    );
+}
+
+#[test]
+fn a_chain_is_published_once_it_is_merged_and_only_then_are_its_dependents_ready() {
+    let (repo, bead) = begin();
+    let dependent = repo.bead("Number the pages").create();
+    repo.bd(["dep", "add", &dependent, &bead]);
+    let is_ready =
+        || repo.bd_json(["ready", "-n", "0"]).as_array().unwrap().iter().any(|found| found["id"] == *dependent);
     let script = repo.rehearse().round("executor", [fixes(), says(done())]).round("reviewer", [says(pass())]).write();
     repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).success();
     repo.must_equal(&Expected::pair(&bead).ready());
+    assert!(!is_ready(), "the dependent would start on code that is not merged");
+
+    let early = repo.sp(["chain", "resume", &bead]);
+    early.code(3);
+    assert!(early.stderr.contains("git merge"), "{early}");
+    repo.must_equal(&Expected::pair(&bead).ready());
+
+    repo.git(["merge", "-q", "--no-ff", "-m", "merged", &format!("feature/{bead}-executor")]);
+    repo.sp(["chain", "resume", &bead]).success();
+    repo.must_equal(&Expected::pair(&bead).ready().published());
+    assert!(is_ready(), "the dependent waits for a bead that is closed");
+}
+
+#[test]
+fn a_busy_or_broken_line_to_the_model_costs_no_work() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round(
+            "executor",
+            [
+                fixes().after_fault(json!({ "http": 503, "message": "busy" }), 2),
+                says(done()).after_fault(json!({ "drop_after": 1 }), 1),
+            ],
+        )
+        .round("reviewer", [says(pass())])
+        .write();
+    repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).success();
+    repo.must_equal(&Expected::pair(&bead).ready());
+}
+
+#[test]
+fn a_session_that_falls_silent_is_replaced_and_goes_on() {
+    let (repo, bead) = begin();
+    fs::create_dir_all(repo.root().join(".specialists")).unwrap();
+    fs::write(repo.root().join(".specialists/config.toml"), "[chain]\nstall_seconds = 8\n").unwrap();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done()).after_fault(json!({ "hang_after": 1 }), 1)])
+        .round("reviewer", [says(pass())])
+        .write();
+    repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).success();
+    assert!(repo.story().contains(&"job_failed executor".to_owned()), "{:?}", repo.story());
+    repo.must_equal(&Expected::pair(&bead).ready());
+}
+
+#[test]
+fn a_model_that_refuses_us_blocks_at_once() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [Turn::fails(json!({ "http": 401, "message": "no such key" }))])
+        .round("reviewer", [says(pass())])
+        .write();
+    let run = repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]);
+    run.code(7);
+    assert!(run.stderr.contains("executor (unauthorized)"), "{run}");
+    repo.must_equal(&Expected::pair(&bead).blocks_with("executor", "unauthorized", "error", 0, false));
 }
