@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::feed_line::chain_event;
 use super::figures::time_of_day;
 use super::output::printable;
+use super::table::one_line;
 use crate::actors::{Notice, NoticeKind};
 use crate::chain::machine::ChainEvent;
 
@@ -73,7 +74,7 @@ impl Progress {
     }
 
     fn line(&self, at_ms: i64, text: &str) {
-        self.say(&format!("{} {text}", time_of_day(at_ms)));
+        self.say(&one_line(&format!("{} {text}", time_of_day(at_ms))));
     }
 }
 
