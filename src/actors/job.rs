@@ -23,6 +23,10 @@ use crate::storage::{
 /// How long an aborted turn may take to come to rest.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// How long a settlement that was not written rests before it is tried again, and how often it is tried.
+const SETTLE_REST: Duration = Duration::from_secs(1);
+const SETTLE_TRIES: u32 = 30;
+
 /// What every job of a system shares.
 #[derive(Clone)]
 pub struct JobTools {
@@ -50,6 +54,8 @@ pub struct Activity {
     files: Arc<Mutex<JobFiles>>,
     row: JobRow,
     seq: u64,
+    /// Rows that the Store has not taken yet, in order; the file may have them.
+    behind: Vec<JobEventRow>,
     pulse: Pulse,
     session: Option<ActorRef<SessionMsg>>,
     watchdog: Option<ractor::ActorCell>,
@@ -82,6 +88,7 @@ impl Actor for Job {
             mapper: Mapper::default(),
             row: prepared.row.clone(),
             seq,
+            behind: Vec::new(),
             files: Arc::new(Mutex::new(files)),
             pulse: Pulse::begin(),
             session: None,
@@ -122,7 +129,7 @@ impl Actor for Job {
                 if let Some(model) = &state.model {
                     job.row.model = Some(format!("{}/{}", model.provider, model.id));
                 }
-                self.record(job).await?;
+                passing(self.record(job).await)?;
                 JobInput::SessionReady { messages: state.message_count }
             }
             JobMsg::SessionFailed { code, detail } => {
@@ -297,15 +304,24 @@ impl Job {
         job.files().write_status(&job.row, Durability::Lazy)
     }
 
-    /// Appends to the timeline: the file first, then the rows in one write.
+    /// Appends to the timeline: the file first, then the rows in one write. What can't be written now goes with the next.
     async fn append(&self, job: &mut Activity, events: Vec<TimelineEvent>) -> Result<(), StoreError> {
-        if events.is_empty() {
+        let new = self.rows(job, events);
+        job.behind.extend(new);
+        if job.behind.is_empty() {
             return Ok(());
         }
-        let rows = self.rows(job, events);
-        job.files().append_events(&rows)?;
-        let append = AppendJobEvents { job: job.row.job.clone(), epoch: job.row.epoch, events: rows };
-        self.tools.store.write(append).await
+        let written = job.files().append_events(&job.behind);
+        let (id, epoch) = (job.row.job.clone(), job.row.epoch);
+        let append = AppendJobEvents { job: id, epoch, events: job.behind.clone() };
+        let stored = match written {
+            Ok(()) => self.tools.store.write(append).await,
+            Err(error) => Err(error),
+        };
+        if stored.is_ok() {
+            job.behind.clear();
+        }
+        passing(stored)
     }
 
     fn rows(&self, job: &mut Activity, events: Vec<TimelineEvent>) -> Vec<JobEventRow> {
@@ -339,7 +355,8 @@ impl Job {
         };
         if !ends {
             job.row.status = JobStatus::Waiting;
-            self.record(job).await?;
+            // Not on disk, the next incarnation begins as after a crash: it must not hold up the end of the process.
+            passing(self.record(job).await)?;
             let fields = json!({"status": "waiting", "reason": job.row.error});
             return self.append(job, vec![TimelineEvent::new("status_change", fields)]).await;
         }
@@ -352,23 +369,37 @@ impl Job {
             Outcome::NoAnswer { .. } | Outcome::Failed { .. } => (JobStatus::Error, "ERROR"),
             Outcome::Stopped => (JobStatus::Cancelled, "CANCELLED"),
         };
-        self.record(job).await?;
+        passing(self.record(job).await)?;
         job.row.status = status;
         let now = self.tools.clock.now_ms();
         job.row.updated_at_ms = now;
         job.row.completed_at_ms = Some(now);
         let complete = self.rows(job, vec![TimelineEvent::new("run_complete", self.completion(job, word))]);
-        let settle = SettleJob { job: job.row.clone(), events: complete, result: job.last_text.clone() };
-        let files = Arc::clone(&job.files);
-        let staged = tokio::task::spawn_blocking(move || StagedSettlement::stage(&mut locked(&files), settle)).await;
-        // It ends early only by a panic, which goes on here.
-        let staged = staged.unwrap_or_else(|gone| std::panic::resume_unwind(gone.into_panic()))?;
-        self.tools.store.write(staged).await?;
+        job.behind.extend(complete);
+        let settle = SettleJob { job: job.row.clone(), events: job.behind.clone(), result: job.last_text.clone() };
+        let mut tries = 1;
+        while let Err(error) = self.settle_once(job, settle.clone()).await {
+            // The answer cost work, and nobody may hear of it before it is on disk.
+            if !error.may_pass() || tries == SETTLE_TRIES {
+                return Err(error);
+            }
+            tracing::warn!(job = %job.row.job, %error, tries, "the job's end is not on disk yet");
+            tries += 1;
+            tokio::time::sleep(SETTLE_REST).await;
+        }
         // The database holds the truth; the mirror may be behind on a full disk.
         if let Err(error) = job.files().write_status(&job.row, Durability::Synced) {
             tracing::warn!(job = %job.row.job, %error, "status.json is behind");
         }
         Ok(())
+    }
+
+    async fn settle_once(&self, job: &Activity, settle: SettleJob) -> Result<(), StoreError> {
+        let files = Arc::clone(&job.files);
+        let staged = tokio::task::spawn_blocking(move || StagedSettlement::stage(&mut locked(&files), settle)).await;
+        // It ends early only by a panic, which goes on here.
+        let staged = staged.unwrap_or_else(|gone| std::panic::resume_unwind(gone.into_panic()))?;
+        self.tools.store.write(staged).await
     }
 
     fn completion(&self, job: &Activity, word: &str) -> Value {
@@ -404,11 +435,21 @@ impl Job {
     }
 }
 
+/// Goes on where a write may work later: the run is worth more than a row that is behind.
+fn passing(written: Result<(), StoreError>) -> Result<(), StoreError> {
+    match written {
+        Err(error) if error.may_pass() => {
+            tracing::warn!(%error, "a job's record is behind");
+            Ok(())
+        }
+        written => written,
+    }
+}
+
 fn tell(job: &Activity, message: SessionMsg) {
-    match &job.session {
+    if let Some(session) = &job.session {
         // A session that is gone has sent its end already.
-        Some(session) => drop(session.cast(message)),
-        None => {}
+        drop(session.cast(message));
     }
 }
 

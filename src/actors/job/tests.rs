@@ -56,8 +56,8 @@ impl Bench {
                 Heard::Failed(error) => panic!("the job failed: {error}"),
                 Heard::Ended => {}
             }
-            if reported.is_some() && self.job.get_status() == ractor::ActorStatus::Stopped {
-                return reported.expect("just seen");
+            if let Some(outcome) = reported.take_if(|_| self.job.get_status() == ractor::ActorStatus::Stopped) {
+                return outcome;
             }
         }
     }

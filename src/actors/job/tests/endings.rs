@@ -212,3 +212,29 @@ async fn a_settlement_that_another_incarnation_made_is_not_overwritten() {
     let expected = StoreError::StaleEpoch { job: "0a1b2c3d".into(), epoch: 1, current: 2 };
     assert_eq!(why, expected.to_string());
 }
+
+#[tokio::test(start_paused = true)]
+async fn vibe_kanban_2926_a_store_that_fails_for_a_while_costs_no_job_its_work() {
+    let turn = Act::works(Duration::from_secs(10), EXECUTOR_DONE);
+    for failures in [1, 2, 3, 10] {
+        let mut bench = Bench::start(StubAgent::plays([Script::turns([turn.clone()])])).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        bench.site.refused_writes.store(failures, std::sync::atomic::Ordering::Relaxed);
+        assert!(matches!(bench.end().await, Outcome::Answered { .. }), "{failures} failures");
+        assert_eq!((bench.row().status, bench.agent.processes().len()), (JobStatus::Done, 1));
+        let numbers: Vec<u64> = bench.rows().iter().map(|row| row.seq).collect();
+        assert_eq!(numbers, (1..=9).collect::<Vec<u64>>(), "no hole after {failures} failures");
+        bench.must_agree();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_ends_the_process_also_while_the_store_is_away() {
+    let turn = Act::works(Duration::from_secs(200), EXECUTOR_DONE);
+    let mut bench = Bench::start(StubAgent::plays([Script::turns([turn])])).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    bench.site.refused_writes.store(usize::MAX, std::sync::atomic::Ordering::Relaxed);
+    bench.job.cast(JobMsg::Stop).unwrap();
+    assert_eq!(bench.end().await, Outcome::Stopped);
+    assert_eq!(bench.agent.only().when("TERM").as_secs(), 5);
+}
