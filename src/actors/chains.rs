@@ -128,3 +128,6 @@ impl Chains {
         drop(self.coordinator.watchers.send(Notice { chain, at_ms, kind }));
     }
 }
+
+#[cfg(test)]
+mod tests;

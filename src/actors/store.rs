@@ -107,3 +107,6 @@ impl StoreHandle {
         answer.await.unwrap_or(Err(StoreError::Closed))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ use crate::failure::Explain;
 use crate::git::{NameError, branch_for, rescue_ref, worktree_for};
 use crate::ids::{BeadId, JobId, StepId};
 use crate::messages::{CoordinatorMsg, WorkspacesMsg};
-use crate::ports::{CommitRequest, Workspace, WorkspaceError};
+use crate::ports::{CommitRequest, Workspace};
 use crate::storage::Layout;
 
 /// The actor's configuration.
@@ -206,12 +206,33 @@ fn message(chain: &ChainState, step: &Step, round: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::TreeState;
+    use crate::actors::doubles::{Heard, Script, StubAgent, System, recorder};
+    use crate::chain::machine::fold;
+    use crate::ports::WorkspaceError;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_in_the_port_is_the_actors_own() {
+        let system = System::without_actors(StubAgent::plays([Script::default()])).await;
+        let (above, mut words) = recorder::<WorkspacesMsg>(None).await;
+        let workspaces = Workspaces {
+            workspace: system.workspace.clone(),
+            tracker: TrackerHandle::new(system.site.door("tracker")),
+            root: system.site.root.path().to_owned(),
+            layout: system.site.layout.clone(),
+        };
+        system.start_tracker().await;
+        let (workspaces, _) = Actor::spawn_linked(None, workspaces, (), above.get_cell()).await.unwrap();
+        system.open("proj-mol-1", "proj-x", &[]).await;
+        let chain = Arc::new(fold(&system.log("proj-mol-1")).unwrap());
+        system.workspace.panics.store(1, std::sync::atomic::Ordering::Relaxed);
+        let (reply_to, _answers) = recorder(None).await;
+        workspaces.cast(WorkspacesMsg::PrepareTree { chain, reply_to }).unwrap();
+        assert!(matches!(words.recv().await, Some(Heard::Failed(_))), "whoever supervises it is told");
+    }
 
     #[test]
     fn an_error_is_told_with_its_code_its_causes_and_the_next_step() {
         let (code, text) = refused(WorkspaceError::NoWorktree { path: "/gone".into() });
         assert!(!code.is_empty() && text.contains("/gone") && text.ends_with(')'), "{code} {text}");
-        let _: Option<TreeState> = None;
     }
 }

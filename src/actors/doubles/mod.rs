@@ -11,7 +11,7 @@ mod workspace;
 
 pub(super) use agent::StubAgent;
 pub(super) use lines::{EXECUTOR_DONE, REVIEWER_PASSES, asks, delta, reviewer_sends_back};
-pub(super) use recorder::{Heard, Recorder, recorder};
+pub(super) use recorder::{Heard, recorder};
 pub(super) use script::{Act, Script};
 pub(super) use site::Site;
 pub(super) use site::process;

@@ -154,7 +154,7 @@ impl Actor for Gate {
         let none = Resource::MergeSlot("none".into());
         let mark = ReleaseOwnership { resource: none, me: process(0), epoch: 0 };
         self.real.cast(mail)?;
-        self.real.cast(StoreMsg::Write(Pending::new(mark, move |_| drop(done.send(())))))?;
+        self.real.cast(StoreMsg::Write(Pending::new(mark, move |_| done.send(()).unwrap_or(()))))?;
         tokio::task::spawn_blocking(move || answered.recv());
         Ok(())
     }

@@ -21,7 +21,7 @@ use crate::chain::machine::{ChainEvent, Limits, Opening, Scrutinies};
 use crate::chain::shape::{Class, Shape, Step, Writer};
 use crate::ids::{BeadId, ChainId, StepId};
 use crate::messages::{CoordinatorMsg, JobsMsg, TrackerMsg};
-use crate::ports::{Clock, Tracker, Workspace};
+use crate::ports::{Tracker, Workspace};
 use crate::specialist::{Roster, Tier};
 use crate::storage::{
     AppendChainEvents, ChainPatch, ChainRow, ChainStatus, OpenChain, Ownership, Resource, TakeOwnership,
