@@ -17,7 +17,7 @@ use crate::messages::{CoordinatorMsg, Door, TrackerMsg, TrackerWork};
 use crate::ports::{Bead, Tracker, TrackerError};
 
 /// Waits before a failed call is tried again; after the last one the chain is stopped.
-const WAITS: [Duration; 5] = [
+pub(super) const WAITS: [Duration; 5] = [
     Duration::from_millis(200),
     Duration::from_secs(1),
     Duration::from_secs(5),
@@ -153,7 +153,7 @@ async fn do_work(tracker: &dyn Tracker, mut work: Box<TrackerWork>, me: &ActorRe
 }
 
 /// Whether the same call may succeed later.
-fn may_pass(error: &TrackerError) -> bool {
+pub(super) fn may_pass(error: &TrackerError) -> bool {
     matches!(
         error,
         TrackerError::Failed { .. }

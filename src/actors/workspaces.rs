@@ -8,7 +8,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::Mutex;
 
 use super::prepare::before;
-use super::tracker::TrackerHandle;
+use super::tracker::{TrackerHandle, WAITS, may_pass};
 use crate::chain::machine::{ChainInput, ChainState, Work};
 use crate::chain::shape::{Shape, Step, Writer};
 use crate::chain::test_paths::TEST_PATHS;
@@ -57,7 +57,7 @@ impl Actor for Workspaces {
                 let lock = Arc::clone(locks.0.entry(chain.bead.to_string()).or_default());
                 run(me, async move {
                     let _turn = lock.lock().await;
-                    let input = match this.prepare(&chain).await {
+                    let input = match this.prepare(&chain, &reply_to).await {
                         Ok(input) => input,
                         Err((code, detail)) => ChainInput::ChainRefused { code, detail },
                     };
@@ -110,7 +110,7 @@ fn refused(error: impl Explain) -> Refused {
 
 impl Workspaces {
     /// Makes the branch and the worktree of a chain, or finds them.
-    async fn prepare(&self, chain: &ChainState) -> Result<ChainInput, Refused> {
+    async fn prepare(&self, chain: &ChainState, told: &ActorRef<CoordinatorMsg>) -> Result<ChainInput, Refused> {
         let (branch, path) = home(&self.root, &chain.bead, &chain.shape).map_err(refused)?;
         self.workspace.exclude_own_paths().await.map_err(refused)?;
         // A branch that was removed meanwhile comes back where the chain last knew it, never at the base again.
@@ -124,19 +124,30 @@ impl Workspaces {
                     format!("branch {branch} is checked out at {}, not at {}", found.display(), path.display());
                 return Err(("branch_elsewhere".to_owned(), detail));
             }
-            None => self.create(&path, &branch).await?,
+            None => self.create(&path, &branch, told).await?,
         }
         let state = self.workspace.state(&path).await.map_err(refused)?;
         let path = path.to_string_lossy().into_owned();
         Ok(ChainInput::TreeReady { path, branch, head: state.head })
     }
 
-    async fn create(&self, path: &Path, branch: &str) -> Result<(), Refused> {
+    /// Has the tracker make the worktree, with the patience that its other calls have.
+    async fn create(&self, path: &Path, branch: &str, told: &ActorRef<CoordinatorMsg>) -> Result<(), Refused> {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)
                 .map_err(|error| ("worktree_parent".to_owned(), format!("make {}: {error}", parent.display())))?;
         }
-        self.tracker.create_worktree(path, branch).await.map_err(refused)
+        let mut waits = WAITS.into_iter();
+        loop {
+            let Err(error) = self.tracker.create_worktree(path, branch).await else { return Ok(()) };
+            // A call that failed may have gone through unseen.
+            if self.workspace.worktree_of(branch).await.map_err(refused)?.as_deref() == Some(path) {
+                return Ok(());
+            }
+            let Some(wait) = waits.next().filter(|_| may_pass(&error)) else { return Err(refused(error)) };
+            drop(told.cast(CoordinatorMsg::Waiting { on: "tracker", why: error.to_string() }));
+            tokio::time::sleep(wait).await;
+        }
     }
 
     /// Commits a writer's turn, or puts back what a reader changed.

@@ -181,7 +181,7 @@ impl ChainReport {
             duration_ms: facts.last_ms - facts.opened_ms,
             input_tokens: steps.iter().map(|step| step.input_tokens).sum(),
             output_tokens: steps.iter().map(|step| step.output_tokens).sum(),
-            cost_usd: steps.iter().map(|step| step.cost_usd).sum(),
+            cost_usd: sum(steps.iter().map(|step| step.cost_usd)),
             work: WorkReport {
                 base_ref: facts.base_ref.map(str::to_owned),
                 base_sha: chain.base.clone(),
@@ -224,12 +224,17 @@ fn step_report(facts: &ReportFacts<'_>, step: &Step, state: &StepState) -> StepR
         duration_ms: jobs.iter().map(|job| (job.ended_ms - job.started_ms).max(0)).sum(),
         input_tokens: jobs.iter().map(|job| job.input_tokens).sum(),
         output_tokens: jobs.iter().map(|job| job.output_tokens).sum(),
-        cost_usd: jobs.iter().map(|job| job.cost_usd).sum(),
+        cost_usd: sum(jobs.iter().map(|job| job.cost_usd)),
         commit: state.commit.clone(),
         summary: state.summary.clone(),
         blocked,
         needs: step.needs.iter().map(ToString::to_string).collect(),
     }
+}
+
+/// Adds up from zero: `sum()` of no floats at all is -0, which JSON shows.
+fn sum(costs: impl Iterator<Item = f64>) -> f64 {
+    costs.fold(0.0, |sum, cost| sum + cost)
 }
 
 fn outcome(state: &StepState) -> &'static str {

@@ -82,6 +82,7 @@ pub(super) struct Composed {
 impl Orchestrator {
     /// Composes a run without creating anything.
     pub async fn compose(&self, request: &RunRequest) -> Result<Composition, OrchestratorError> {
+        self.ground.tracker.probe().await?;
         let script = request.rehearse.as_deref().map(load).transpose()?;
         let composed = self.composed(request, None).await?;
         if let (Some((script, _)), Some(file)) = (&script, &request.rehearse) {

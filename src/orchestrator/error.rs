@@ -46,6 +46,14 @@ pub enum OrchestratorError {
     /// The bead's id can't name a branch.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// A branch of the chain's name is there, with work that no chain of the bead has made.
+    #[error("use branch {branch}: it stands at {found}, and no chain of this bead made it")]
+    BranchTaken {
+        /// The branch.
+        branch: String,
+        /// Its commit.
+        found: String,
+    },
     /// Something else stands where the worktree would be made.
     #[error("make the worktree of {bead} at {path}: something else is there")]
     Occupied {
@@ -204,6 +212,13 @@ impl Explain for OrchestratorError {
             Self::Serve(error) => error.explain(),
             Self::Exec(error) => error.explain(),
             Self::Name(error) => error.explain(),
+            Self::BranchTaken { branch, .. } => (
+                FailureKind::Refused,
+                "foreign_branch",
+                format!(
+                    "see whose it is: `git log {branch}`; then choose another bead, or give that branch another name"
+                ),
+            ),
             Self::Occupied { path, .. } => (
                 FailureKind::Refused,
                 "worktree_occupied",
@@ -301,6 +316,7 @@ impl Explain for OrchestratorError {
             Self::RunsElsewhere { chain, .. } | Self::NeedsNote { chain, .. } | Self::Over { chain, .. } => {
                 Some(format!("sp chain show {chain}"))
             }
+            Self::BranchTaken { branch, .. } => Some(format!("git log --oneline {branch}")),
             Self::Occupied { .. } | Self::CheckedOut { .. } => Some("git worktree list".to_owned()),
             _ => None,
         }

@@ -18,7 +18,7 @@ use crate::chain::machine::{ChainEvent, Limits, Opening};
 use crate::chain::shape::Shape;
 use crate::ids::ChainId;
 use crate::messages::Operator;
-use crate::ports::{Bead, TrackerError};
+use crate::ports::{Bead, TrackerError, TrackerInfo};
 use crate::rehearsal::{FileLedger, Rehearsal, Script, load};
 use crate::storage::{
     AppendChainEvents, ChainPatch, ChainRow, ChainStatus, OpenChain, Ownership, Reader, Resource, StoreError,
@@ -31,13 +31,15 @@ impl Orchestrator {
         if let Some(row) = self.live_chain(&request)? {
             return self.go_on(row, request.rehearse.as_deref(), Vec::new()).await;
         }
+        // Which bd this is comes first: another version answers what was not asked.
+        let info = self.ground.tracker.probe().await?;
         self.refuse_unrecorded(&request).await?;
         let script = request.rehearse.as_deref().map(load).transpose()?;
         let composed = self.composed(&request, None).await?;
         if let (Some((script, _)), Some(file)) = (&script, &request.rehearse) {
             covered(script, &composed.shape, file)?;
         }
-        match self.begin(&request, composed, script).await {
+        match self.begin(&request, info, composed, script).await {
             // Another process was faster by a moment: what it began is what was asked for.
             Err(OrchestratorError::Store(StoreError::LiveChainExists { .. })) => match self.live_chain(&request)? {
                 Some(row) => self.go_on(row, request.rehearse.as_deref(), Vec::new()).await,
@@ -81,10 +83,10 @@ impl Orchestrator {
     async fn begin(
         &self,
         request: &RunRequest,
+        info: TrackerInfo,
         composed: Composed,
         script: Option<(Script, String)>,
     ) -> Result<Started, OrchestratorError> {
-        let info = self.ground.tracker.probe().await?;
         self.ground.agent.check().await?;
         self.refuse_other_checkout(&request.bead, &composed.shape).await?;
         let chain = ChainId::new(format!("{}-mol-{}", info.prefix, base36(Ulid::generate().random(), 8)));
@@ -109,7 +111,7 @@ impl Orchestrator {
         // Before the first file of ours, so that `git status` never shows one.
         self.ground.workspace.exclude_own_paths().await?;
         if let Some((_, text)) = &script {
-            self.keep_script(&chain, text)?;
+            self.keep_script(&chain, text).inspect_err(|_| self.forget_script(&chain))?;
         }
         let incarnation = match self.record(request, &composed, &kept).await {
             Ok(incarnation) => incarnation,
@@ -197,6 +199,10 @@ impl Orchestrator {
             Ownership::Owned { epoch } => epoch,
             Ownership::HeldBy(owner) => {
                 let pid = owner.holder.map_or(0, |holder| holder.pid);
+                // Only a view can be had of it; what the operator has to say would be lost.
+                if !orders.is_empty() {
+                    return Err(OrchestratorError::RunsElsewhere { verb: "say something to", chain, pid });
+                }
                 return Ok(Started::Elsewhere { chain, pid });
             }
         };
@@ -299,8 +305,10 @@ impl Orchestrator {
     /// Takes back what was kept for a chain that was never recorded.
     fn forget_script(&self, chain: &ChainId) {
         if let Ok(dir) = self.ground.layout.chain(chain) {
-            // It may not be there at all.
+            // They may not be there at all, or hold what is not this chain's.
             drop(fs::remove_dir_all(dir.path()));
+            drop(dir.path().parent().map(fs::remove_dir));
+            drop(fs::remove_dir(self.ground.layout.base()));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Reports, read from the database alone: no actor, no bd.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::builder::owner_is_alive;
@@ -94,6 +95,9 @@ pub async fn chain_report(root: &Path, name: &str) -> Result<ChainReport, Orches
         }
         _ => None,
     }));
+    // A chain that was stopped by the same thing twice says so once.
+    let mut told = BTreeSet::new();
+    findings.retain(|finding| told.insert(finding.clone()));
     Ok(ChainReport::new(&ReportFacts {
         chain: &state,
         base_ref: row.base_ref.as_deref(),

@@ -19,6 +19,7 @@ impl Orchestrator {
         base: &str,
     ) -> Result<(), OrchestratorError> {
         let (branch, path) = home(&self.ground.root, bead, shape)?;
+        self.refuse_odd_parents(bead)?;
         let Some(found) = self.ground.workspace.branch_tip(&branch).await? else {
             // A dangling link is in the way too.
             return if path.symlink_metadata().is_ok() {
@@ -27,14 +28,25 @@ impl Orchestrator {
                 Ok(())
             };
         };
-        let foreign = || WorkspaceError::ForeignBranch {
-            branch: branch.clone(),
-            found: found.clone(),
-            expected: base.to_owned(),
-        };
-        if found != base && !(self.is_on_record(bead, &branch)? && self.ground.workspace.contains(&found, base).await?)
-        {
-            return Err(foreign().into());
+        if found == base {
+            return Ok(());
+        }
+        if !self.is_on_record(bead, &branch)? {
+            return Err(OrchestratorError::BranchTaken { branch, found });
+        }
+        if !self.ground.workspace.contains(&found, base).await? {
+            return Err(WorkspaceError::ForeignBranch { branch, found, expected: base.to_owned() }.into());
+        }
+        Ok(())
+    }
+
+    /// The directories above the worktree are missing or real ones: git would follow a link and name another path.
+    fn refuse_odd_parents(&self, bead: &BeadId) -> Result<(), OrchestratorError> {
+        let trees = self.ground.root.join(".worktrees");
+        for path in [trees.clone(), trees.join(bead.as_str())] {
+            if path.symlink_metadata().is_ok_and(|facts| !facts.is_dir()) {
+                return Err(OrchestratorError::Occupied { bead: bead.clone(), path });
+            }
         }
         Ok(())
     }

@@ -348,7 +348,7 @@ impl Explain for StoreError {
             Self::AlreadySettled { job, .. } => (Refused, "already_settled", format!("read it: `sp result {job}`")),
             Self::WrongStatus { .. } => (Internal, "wrong_status", report()),
             Self::NoSuchJob { .. } => (NotFound, "no_such_job", "list the jobs: `sp ps --all`".into()),
-            Self::NoSuchChain { .. } => (NotFound, "no_such_chain", "list the chains: `sp chain list`".into()),
+            Self::NoSuchChain { .. } => (NotFound, "no_such_chain", "list the chains: `sp chain list --all`".into()),
             Self::Ambiguous { .. } => (Usage, "ambiguous_job", "give more of the id".into()),
         }
     }

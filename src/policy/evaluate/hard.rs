@@ -136,7 +136,8 @@ fn other_chain(preflight: &Preflight) -> Option<Refusal> {
 }
 
 fn held(preflight: &Preflight, bead: &Bead) -> Option<Refusal> {
-    let holder = bead.assignee.as_deref().filter(|holder| !holder.is_empty())?;
+    // A closed bead keeps its last holder.
+    let holder = bead.assignee.as_deref().filter(|holder| !holder.is_empty() && bead.status != "closed")?;
     let ours = |chain: &ChainId| {
         holder.strip_prefix("sp/").is_some_and(|rest| {
             rest == chain.as_str() || rest.strip_prefix(chain.as_str()).is_some_and(|tail| tail.starts_with('/'))
