@@ -387,8 +387,8 @@ fn the_doctor_tells_what_is_missing_and_where_it_looked() {
     let ran = place.ran(output);
     assert_eq!(ran.code, Some(6));
     for line in [
-        "FAIL  bd           run `bd version`: no `/nowhere/bd` found",
-        "FAIL  pi           start a pi session: no `pi-of-nobody`",
+        "FAIL  bd           run `bd version`: there is no executable `/nowhere/bd`",
+        "FAIL  pi           start a pi session: there is no executable `pi-of-nobody`",
     ] {
         assert!(ran.stdout.contains(line), "{}", ran.text);
     }

@@ -127,9 +127,9 @@ mod tests {
         insta::assert_snapshot!(text(&diagnosis), @"
         ok    git          2.39.5
         note  node         not  found
-        FAIL  bd           run `bd version`: no `bd` found
+        FAIL  bd           run `bd version`: there is no executable `bd`
                            next: install bd 1.3 (README, section Install), then `sp doctor`
         ");
-        assert_eq!(failure.message, "check what sp needs: run `bd version`: no `bd` found");
+        assert_eq!(failure.message, "check what sp needs: run `bd version`: there is no executable `bd`");
     }
 }

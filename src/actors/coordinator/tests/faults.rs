@@ -41,11 +41,6 @@ async fn a_call_that_fails_twice_is_waited_out() {
         let system = system().await;
         system.tracker.fails_times(verb, 2);
         let seen = run(&system).await;
-        if verb == "worktree" {
-            // Asked for through Workspaces, which does not wait: the chain stops and can be resumed.
-            assert_eq!(seen.last(), Some(&NoticeKind::AtRest { status: ChainStatus::Stopped }), "{verb}");
-            continue;
-        }
         assert_eq!(seen.last(), Some(&NoticeKind::AtRest { status: ChainStatus::ReadyToMerge }), "{verb}");
         assert_eq!(waits(&seen), 2, "{verb}");
         assert_eq!(system.tracker.bead("proj-mol-1-executor").notes.matches("[sp]").count(), 1, "{verb}");
