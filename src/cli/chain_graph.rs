@@ -12,8 +12,8 @@ use super::formula_sources::{compiled, sources, variable_value};
 use super::output::{Exit, Human};
 use super::phase::{folded, phase_word};
 use crate::chain::formula::{FormulaError, load};
-use crate::chain::graph::{ascii, critical_path, dot, mermaid, waves};
-use crate::chain::shape::{Class, Shape};
+use crate::chain::graph::{answering_writer, ascii, critical_path, dot, mermaid, sent_back, waves};
+use crate::chain::shape::{Class, Shape, Writer};
 use crate::failure::{Explain, Failure, FailureKind};
 use crate::ids::{ChainId, StepId};
 use crate::specialist::Roster;
@@ -40,7 +40,7 @@ pub struct GraphArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Picture {
-    /// Aligned lines, with waves and the critical path
+    /// Aligned lines, with waves, the critical path and what a failing gate sends back
     Ascii,
     /// Graphviz
     Dot,
@@ -58,6 +58,14 @@ struct StepLine {
     phase: Option<String>,
 }
 
+/// What runs again when a gate fails.
+#[derive(Debug, Serialize)]
+struct WayBack {
+    gate: StepId,
+    /// The writer that answers for what the gate judges, and all that depends on it.
+    steps: Vec<StepId>,
+}
+
 #[derive(Debug, Serialize)]
 struct Graph {
     /// `null` for a formula.
@@ -68,6 +76,8 @@ struct Graph {
     critical_path: Vec<StepId>,
     /// How long the jobs on the critical path took so far; `null` for a formula.
     critical_path_ms: Option<u64>,
+    /// Of the gates that have a writer before them.
+    sent_back: Vec<WayBack>,
     format: Picture,
     picture: String,
 }
@@ -85,7 +95,11 @@ impl Human for Graph {
             Some(ms) => span(i64::try_from(ms).unwrap_or(i64::MAX)),
             None => format!("{} steps", self.critical_path.len()),
         };
-        writeln!(out, "critical path: {} ({weight})", join(&self.critical_path, " -> "))
+        writeln!(out, "critical path: {} ({weight})", join(&self.critical_path, " -> "))?;
+        for way in &self.sent_back {
+            writeln!(out, "a failing {} sends back: {}", way.gate, join(&way.steps, ", "))?;
+        }
+        Ok(())
     }
 }
 
@@ -159,6 +173,11 @@ fn graph(
         Picture::Dot => dot(&shape, phases),
         Picture::Mermaid => mermaid(&shape, phases),
     };
+    let gates = shape.steps.iter().filter(|step| step.class == Class::Gate).map(|step| &step.id);
+    let ways = gates.filter_map(|gate| {
+        let writer = answering_writer(&shape, gate, Writer::Primary)?;
+        Some(WayBack { gate: gate.clone(), steps: sent_back(&shape, &writer.id) })
+    });
     let steps = shape.steps.iter().map(|step| StepLine {
         id: step.id.clone(),
         role: step.role.clone(),
@@ -172,6 +191,7 @@ fn graph(
         waves: waves(&shape),
         critical_path: path,
         critical_path_ms: taken,
+        sent_back: ways.collect(),
         format,
         picture,
         formula: shape.formula,
@@ -199,16 +219,26 @@ mod tests {
 
         6 waves: executor | seconder | test-engineer | test-runner | obligations-scanner | reviewer
         critical path: executor -> seconder -> test-engineer -> test-runner -> obligations-scanner -> reviewer (4m12s)
+        a failing seconder sends back: executor, seconder, test-engineer, test-runner, obligations-scanner, reviewer
+        a failing test-runner sends back: executor, seconder, test-engineer, test-runner, obligations-scanner, reviewer
+        a failing obligations-scanner sends back: executor, seconder, test-engineer, test-runner, obligations-scanner, reviewer
+        a failing reviewer sends back: executor, seconder, test-engineer, test-runner, obligations-scanner, reviewer
         ");
         assert_eq!(graph.critical_path_ms, Some(252_000));
     }
 
     #[test]
-    fn a_formula_is_drawn_in_each_format_and_only_text_has_the_path_below() {
+    fn a_formula_is_drawn_in_each_format_and_only_text_has_lines_below() {
         let none = BTreeMap::new();
         let drawn = |format| text(&graph(shape(), None, &none, None, format));
-        assert!(drawn(Picture::Ascii).ends_with("-> reviewer (6 steps)\n"), "{}", drawn(Picture::Ascii));
+        assert!(
+            drawn(Picture::Ascii).contains("-> reviewer (6 steps)\na failing seconder sends back: executor, "),
+            "{}",
+            drawn(Picture::Ascii)
+        );
         assert!(drawn(Picture::Dot).ends_with("}\n") && drawn(Picture::Dot).starts_with("digraph"));
-        assert!(drawn(Picture::Mermaid).starts_with("flowchart LR\n") && !drawn(Picture::Mermaid).contains("path"));
+        assert!(
+            drawn(Picture::Mermaid).starts_with("flowchart LR\n") && !drawn(Picture::Mermaid).contains("sends back")
+        );
     }
 }

@@ -10,5 +10,5 @@ mod render;
 
 pub use compile::compile;
 pub use error::ShapeError;
-pub use query::{answering_writer, critical_path, sent_back, upstream_writers, waves};
+pub use query::{answering_writer, critical_path, sent_back, waves};
 pub use render::{ascii, dot, mermaid};
