@@ -175,7 +175,6 @@ impl Actor for Coordinator {
                     self.ask(&me, state, effect, true);
                 }
             }
-            CoordinatorMsg::Snapshot(reply) => drop(reply.send(Box::new(state.chain.as_ref().clone()))),
         }
         self.advance(&me, state).await;
         Ok(())

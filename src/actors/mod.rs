@@ -25,6 +25,4 @@ pub use policy::PolicyMsg;
 pub use prepare::{Prepared, Workshop};
 pub use root::{Doors, Parts, Root, RootMsg};
 pub use settings::Settings;
-pub use store::StoreHandle;
-pub use tracker::TrackerHandle;
 pub(crate) use workspaces::home;

@@ -64,9 +64,6 @@ impl Actor for Workspaces {
                     drop(reply_to.cast(CoordinatorMsg::Input(Box::new(input))));
                 });
             }
-            WorkspacesMsg::Look { tree, reply } => {
-                tokio::spawn(async move { reply.send(this.workspace.state(&tree).await) });
-            }
             // What it owed is asked for again once it is restarted.
             WorkspacesMsg::Broken(why) => return Err(why.into()),
             WorkspacesMsg::SettleWork { chain, step, epoch, job, reply_to } => {

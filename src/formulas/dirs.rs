@@ -130,14 +130,14 @@ mod tests {
         write(&second, "ship.formula.toml", b"broken");
         write(&second, "code-standard.formula.json", b"{}");
         let path = search_path([first.clone(), root.path().join("absent"), second.clone()]);
-        assert_eq!(path.find("ship").unwrap().origin, first.join("ship.formula.toml").display().to_string());
+        assert_eq!(path.load("ship").unwrap().unwrap().origin, first.join("ship.formula.toml").display().to_string());
         let listed: Vec<String> = path.list().unwrap().into_iter().map(|listed| listed.origin).collect();
         assert_eq!(
             listed,
             [second.join("code-standard.formula.json"), first.join("ship.formula.toml")]
                 .map(|path| path.display().to_string())
         );
-        assert_eq!(search_path([]).find("code-standard").unwrap().origin, "built-in code-standard");
+        assert_eq!(search_path([]).load("code-standard").unwrap().unwrap().origin, "built-in code-standard");
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         fs::create_dir(root.path().join("code-standard.formula.json")).unwrap();
         let path = search_path([root.path().to_owned()]);
         for name in ["latin", "large", "code-standard"] {
-            assert!(matches!(path.find(name), Err(FormulaError::Unreadable { .. })), "{name}");
+            assert!(matches!(path.load(name), Err(FormulaError::Unreadable { .. })), "{name}");
         }
     }
 

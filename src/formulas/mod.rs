@@ -5,5 +5,6 @@ mod agreement;
 mod dirs;
 mod embedded;
 
-pub use dirs::{DirSource, search_path, standard_dirs};
+pub use dirs::{search_path, standard_dirs};
+#[cfg(test)]
 pub use embedded::EmbeddedSource;

@@ -58,11 +58,6 @@ impl Mapper {
         self.totals
     }
 
-    /// Returns the model that answered last, as `provider/model`.
-    pub fn model(&self) -> Option<&str> {
-        self.model.as_deref()
-    }
-
     /// Takes one event and adds the rows that it completes.
     pub fn map(&mut self, event: &PiEvent, rows: &mut Vec<TimelineEvent>) {
         match event {
@@ -226,7 +221,6 @@ mod tests {
         let totals = mapper.totals();
         assert_eq!((totals.input, totals.output, totals.turns), (20, 3, 1));
         assert!((totals.cost_usd - 1.0).abs() < 1e-9);
-        assert_eq!(mapper.model(), Some("p/m"));
         assert_eq!(rows.iter().filter(|row| row.kind == "meta").count(), 1);
         let summary = rows.iter().find(|row| row.kind == "turn_summary").expect("one for each answer");
         let preview = summary.fields["text_content"].as_str().expect("text");

@@ -1,8 +1,6 @@
 //! Mailbox of a Coordinator: the shell of one chain.
 
-use ractor::RpcReplyPort;
-
-use crate::chain::machine::{ChainInput, ChainState};
+use crate::chain::machine::ChainInput;
 use crate::ids::StepId;
 use crate::ports::Bead;
 
@@ -57,6 +55,4 @@ pub enum CoordinatorMsg {
     Advance,
     /// From the Orchestrator: an actor that owed answers was restarted; ask again for all that is outstanding.
     Reask,
-    /// From anyone: a copy of the state.
-    Snapshot(RpcReplyPort<Box<ChainState>>),
 }

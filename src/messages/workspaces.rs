@@ -1,14 +1,12 @@
 //! Mailbox of Workspaces: branches, worktrees, commits.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use ractor::{ActorRef, RpcReplyPort};
+use ractor::ActorRef;
 
 use super::CoordinatorMsg;
 use crate::chain::machine::ChainState;
 use crate::ids::{JobId, StepId};
-use crate::ports::{TreeState, WorkspaceError};
 
 /// To Workspaces.
 #[derive(Debug)]
@@ -19,13 +17,6 @@ pub enum WorkspacesMsg {
         chain: Arc<ChainState>,
         /// Who asked.
         reply_to: ActorRef<CoordinatorMsg>,
-    },
-    /// From Jobs: read the state of a worktree before a job starts in it.
-    Look {
-        /// The worktree.
-        tree: PathBuf,
-        /// The answer.
-        reply: RpcReplyPort<Result<TreeState, WorkspaceError>>,
     },
     /// From a Coordinator: commit a writer's turn, or put back what a reader changed.
     SettleWork {

@@ -8,11 +8,13 @@ mod probe;
 mod rpc;
 mod stderr;
 
-pub use framing::{Batch, DEFAULT_LINE_CAP, Frame, NdjsonReader};
+pub use framing::{DEFAULT_LINE_CAP, Frame, NdjsonReader};
 pub use launch::PiAgent;
 pub use probe::{PiInfo, SUPPORTED, SearchToolFault, locate, missing_search_tools, probe};
+#[cfg(test)]
+pub use rpc::Usage;
 pub use rpc::{
-    AssistantEnd, BlockKind, BlockPhase, CodecError, Command, Encoded, Encoder, Line, ModelRef, PiEvent, Response,
-    Role, SessionState, SessionStats, StopReason, Usage, decode,
+    AssistantEnd, BlockKind, BlockPhase, Command, Encoder, Line, PiEvent, Response, Role, SessionState, StopReason,
+    decode,
 };
 pub use stderr::StderrTail;

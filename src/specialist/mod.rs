@@ -11,9 +11,8 @@ mod spec;
 mod tier;
 
 pub use contract::Contract;
-pub use error::SpecialistError;
-pub use output::{Answer, OutputProblem, check, extract, re_ask, seconder_overall};
-pub use prompt::{TaskVars, render_task, render_template, system_text};
+pub use output::{Answer, OutputProblem, check, re_ask};
+pub use prompt::{TaskVars, render_task, system_text};
 pub use roster::Roster;
-pub use spec::{Specialist, Thinking};
+pub use spec::Specialist;
 pub use tier::Tier;

@@ -50,14 +50,6 @@ fn count(problems: usize) -> String {
     if problems == 1 { "1 problem".to_owned() } else { format!("{problems} problems") }
 }
 
-/// Finds the last JSON object in free text that holds `key` at its top level.
-///
-/// An object inside another, or inside a broken one, is never taken, and neither is one that a broken object with the
-/// key follows: a cut answer must not pass by its draft. Linear in the length of the text.
-pub fn extract(text: &str, key: &str) -> Option<Value> {
-    last_object_with(text, key).object
-}
-
 /// Takes the answer from an agent's last message and checks it against the role's contract.
 ///
 /// # Errors

@@ -151,7 +151,7 @@ impl Actor for Gate {
         }
         // Writes are answered in their order: with this one, the one before it.
         let (done, answered) = mpsc::channel();
-        let none = Resource::MergeSlot("none".into());
+        let none = Resource::Chain("none".into());
         let mark = ReleaseOwnership { resource: none, me: process(0), epoch: 0 };
         self.real.cast(mail)?;
         self.real.cast(StoreMsg::Write(Pending::new(mark, move |_| done.send(()).unwrap_or(()))))?;

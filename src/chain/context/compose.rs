@@ -133,22 +133,6 @@ pub struct PromptParts {
     pub complete: bool,
 }
 
-impl PromptParts {
-    /// Returns the variables of a task template, without `$`, and their values.
-    pub fn variables(&self) -> [(&'static str, &str); 8] {
-        [
-            ("chain_context", &self.chain_context),
-            ("contract", &self.contract),
-            ("step_contract", &self.step_contract),
-            ("upstream", &self.upstream),
-            ("diff", &self.diff),
-            ("notes", &self.notes),
-            ("worktree_boundary", &self.worktree_boundary),
-            ("findings", &self.findings),
-        ]
-    }
-}
-
 /// Composes the parts of a step's prompt. The same input gives the same bytes.
 pub fn compose(input: &PromptInput) -> PromptParts {
     let mut cut = Cut(false);

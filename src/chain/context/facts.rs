@@ -126,7 +126,9 @@ fn distances<'a>(shape: &'a Shape, step: &'a Step) -> BTreeMap<&'a StepId, u32> 
     let mut level: BTreeSet<&StepId> = step.needs.iter().collect();
     let mut distance = 1;
     while !level.is_empty() {
-        level.iter().for_each(|id| drop(distances.entry(*id).or_insert(distance)));
+        for id in &level {
+            distances.entry(*id).or_insert(distance);
+        }
         let needs = level.iter().filter_map(|id| shape.step(id)).flat_map(|step| &step.needs);
         level = needs.filter(|id| !distances.contains_key(id)).collect();
         distance += 1;

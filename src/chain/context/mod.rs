@@ -5,15 +5,14 @@ mod envelope;
 mod excerpt;
 mod facts;
 mod fence;
+#[cfg(test)]
 mod read;
 
 pub use compose::{
-    AGENTS_LIMIT, Access, CONTRACT_LIMIT, DiffText, FINDINGS_LIMIT, Handoff, INLINE_LIMIT, PromptInput, PromptParts,
-    RoundFinding, compose, resume_text, round_text,
+    Access, CONTRACT_LIMIT, DiffText, Handoff, PromptInput, PromptParts, RoundFinding, compose, resume_text, round_text,
 };
-pub use envelope::{EnvelopeClass, EnvelopeFacts, PendingStep, Position, StepStatus, UpstreamStep, envelope};
-pub use facts::{FactsError, StepProgress, facts_from};
-pub use read::{EnvelopeError, parse_envelope};
+pub use envelope::StepStatus;
+pub use facts::{StepProgress, facts_from};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,10 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::compose::INLINE_LIMIT;
+use super::envelope::{EnvelopeClass, EnvelopeFacts, Position, envelope};
+use super::read::parse_envelope;
 use super::*;
 use crate::chain::scrutiny::Scrutiny;
 use crate::chain::shape::{Class, Shape, Step, Writer};
@@ -385,11 +388,12 @@ fn a_text_of_others_can_neither_fake_an_envelope_nor_end_its_fence() {
     input.upstream[0].verdict = Some(evil.into());
     input.diff.as_mut().unwrap().text = evil.into();
     let parts = compose(&input);
-    let whole: String = parts.variables().map(|(_, value)| value).concat();
+    let PromptParts {
+        chain_context, contract, step_contract, upstream, diff, notes, worktree_boundary, findings, ..
+    } = parts;
+    let whole = [chain_context, contract, step_contract, upstream, diff, notes, worktree_boundary, findings].concat();
     assert_eq!(whole.matches("<chain-context").count(), 1, "{whole}");
     assert_eq!(whole.matches("</chain-context").count(), 1);
-    let names: BTreeSet<_> = parts.variables().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names.len(), 8);
 }
 
 fn sized(most: usize) -> impl Strategy<Value = String> {

@@ -7,10 +7,8 @@ mod parse;
 mod xml;
 
 pub use error::ContractError;
-pub use markdown::parse_markdown;
-pub use model::{Contract, ContractKind, Form, Scope, Section, UnknownPart, missing};
+pub use model::{Contract, ContractKind, Form, missing};
 pub use parse::parse;
-pub use xml::parse_xml;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::model::{Section, UnknownPart};
 use super::*;
 use crate::chain::scrutiny::Scrutiny;
 use crate::failure::Failure;

@@ -54,7 +54,7 @@ pub struct Listed {
 }
 
 /// Gives formulas by name. One layer, or all of them.
-pub trait FormulaSource {
+pub trait FormulaSource: Send + Sync {
     /// Returns the text of a formula; `None` when this source has none of that name.
     ///
     /// # Errors
@@ -77,14 +77,6 @@ impl SearchPath {
     /// Makes a search path; the first layer that has a name wins.
     pub fn new(layers: Vec<Box<dyn FormulaSource>>) -> Self {
         Self { layers }
-    }
-
-    /// Returns the text of a formula.
-    ///
-    /// # Errors
-    /// `NotFound` with the nearest names; what a layer says.
-    pub fn find(&self, name: &str) -> Result<SourceText, FormulaError> {
-        find(self, name, None)
     }
 }
 
@@ -158,7 +150,7 @@ fn is_formula_name(name: &str) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Format, FormulaSource, Listed, SearchPath, SourceText, choose};
+    use super::{Format, FormulaSource, Listed, SearchPath, SourceText, choose, find};
     use crate::chain::formula::FormulaError;
     use crate::failure::Failure;
 
@@ -195,8 +187,8 @@ mod tests {
 
     #[test]
     fn the_first_layer_that_has_a_name_wins_and_hides_the_others() {
-        assert_eq!(path().find("ship").unwrap().origin, "repo/ship");
-        assert_eq!(path().find("docs").unwrap().origin, "user/docs");
+        assert_eq!(find(&path(), "ship", None).unwrap().origin, "repo/ship");
+        assert_eq!(find(&path(), "docs", None).unwrap().origin, "user/docs");
         let listed: Vec<String> = path().list().unwrap().into_iter().map(|listed| listed.origin).collect();
         assert_eq!(listed, ["built-in code-standard", "user/docs", "repo/ship"]);
     }
@@ -212,11 +204,11 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest_and_a_path_is_refused_unread() {
-        let failure = Failure::from(path().find("code-standart").unwrap_err());
+        let failure = Failure::from(find(&path(), "code-standart", None).unwrap_err());
         assert_eq!((failure.exit, failure.error_code), (4, "formula_not_found"));
         assert_eq!(failure.message, "find formula code-standart: not in the search path; did you mean code-standard?");
         for name in ["../ship", "a/b", "", ".hidden", "a\\b", "a b", "ship\0", "/etc/passwd", "-x"] {
-            assert!(matches!(path().find(name), Err(FormulaError::BadName { .. })), "{name:?}");
+            assert!(matches!(find(&path(), name, None), Err(FormulaError::BadName { .. })), "{name:?}");
         }
     }
 }

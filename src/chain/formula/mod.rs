@@ -15,6 +15,7 @@ mod vars;
 pub use error::FormulaError;
 pub use inherit::load;
 pub use library::{Format, FormulaSource, Listed, SearchPath, SourceText, check_name, choose};
+#[cfg(test)]
 pub use parse::parse;
 pub use resolve::{Resolved, ResolvedStep, resolve, resolve_named};
 pub use schema::{Formula, FormulaStep, Var, VarKind};

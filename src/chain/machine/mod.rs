@@ -18,4 +18,6 @@ pub use event::{Cause, ChainEvent, ClosedBy, Opening};
 pub use evolve::{evolve, fold};
 pub use input::{BeadsView, ChainInput, Outcome, StepView, Work};
 pub use outstanding::{ChainEffect, NoteKind, newly_outstanding, outstanding};
-pub use state::{Activity, Blocked, ChainState, Limits, Phase, Reopening, Scrutinies, Status, StepState, Tree, job_id};
+#[cfg(test)]
+pub use state::job_id;
+pub use state::{Activity, Blocked, ChainState, Limits, Phase, Scrutinies, Status, StepState};

@@ -367,7 +367,7 @@ impl Run {
     }
 
     /// Runs until nothing is left to do; returns the last state.
-    pub(super) fn to_the_end(&mut self) -> ChainState {
+    pub(super) fn run_to_the_end(&mut self) -> ChainState {
         self.restart();
         for _ in 0..6_000 {
             if self.crashes_left > 0 && self.dice.one_in(25) {

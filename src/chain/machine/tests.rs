@@ -353,7 +353,7 @@ fn an_abandoned_chain_frees_the_contract_bead_once_nothing_runs() {
 #[test]
 fn events_survive_storage_unchanged() {
     let mut run = Run::new(7, 3);
-    run.to_the_end();
+    run.run_to_the_end();
     for event in &run.log {
         let text = serde_json::to_string(event).expect("events are plain data");
         assert_eq!(serde_json::from_str::<ChainEvent>(&text).expect(&text), *event);
@@ -363,12 +363,12 @@ fn events_survive_storage_unchanged() {
 #[test]
 fn a_crash_at_every_single_event_loses_and_doubles_nothing() {
     let mut calm = Run::new(11, 0);
-    let end = calm.to_the_end();
+    let end = calm.run_to_the_end();
     calm.check(&end).expect("the calm run holds");
     for crash in 1..calm.log.len() {
         let mut run = Run::new(11, 0);
         run.crash_after(crash);
-        let end = run.to_the_end();
+        let end = run.run_to_the_end();
         run.check(&end).unwrap_or_else(|wrong| panic!("crash after event {crash}: {wrong}"));
     }
 }
@@ -379,7 +379,7 @@ proptest! {
     #[test]
     fn whatever_fails_and_wherever_it_crashes_nothing_is_lost_or_done_twice(seed in any::<u64>(), crashes in 0..8u32) {
         let mut run = Run::new(seed, crashes);
-        let end = run.to_the_end();
+        let end = run.run_to_the_end();
         prop_assert!(run.check(&end).is_ok(), "seed {seed}: {}", run.check(&end).unwrap_err());
     }
 }

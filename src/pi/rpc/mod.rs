@@ -7,8 +7,10 @@ mod message;
 mod response;
 mod text;
 
-pub use command::{Command, Encoded, Encoder};
-pub use decode::{CodecError, Line, decode};
+pub use command::{Command, Encoder};
+pub use decode::{Line, decode};
 pub use event::{BlockKind, BlockPhase, PiEvent};
-pub use message::{AssistantEnd, Role, StopReason, Usage};
-pub use response::{ModelRef, Response, SessionState, SessionStats};
+#[cfg(test)]
+pub use message::Usage;
+pub use message::{AssistantEnd, Role, StopReason};
+pub use response::{Response, SessionState};

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::decode::CodecError;
-use super::text::{Text, whole};
+use super::text::Text;
 
 /// pi's answer to one command.
 #[derive(Debug, Clone)]
@@ -60,25 +60,6 @@ pub struct SessionState {
     pub pending_message_count: u64,
 }
 
-/// The answer to `get_session_stats`: sums over the whole session.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SessionStats {
-    /// Prompt tokens that were not cached.
-    pub input: u64,
-    /// Answer tokens.
-    pub output: u64,
-    /// Prompt tokens read from the cache.
-    pub cache_read: u64,
-    /// Prompt tokens written to the cache.
-    pub cache_write: u64,
-    /// Cost in US dollars, by pi's price table.
-    pub cost_usd: f64,
-    /// Tool calls.
-    pub tool_calls: u64,
-    /// Share of the context window in use, in percent; `None` right after a compaction or without a model.
-    pub context_percent: Option<f64>,
-}
-
 impl Response {
     /// Reads the answer to `get_state`.
     pub fn state(&self) -> Result<SessionState, CodecError> {
@@ -93,47 +74,6 @@ impl Response {
             text: Option<Text<'a>>,
         }
         Ok(self.data::<Data<'_>>("get_last_assistant_text")?.text.map(Text::into_string))
-    }
-
-    /// Reads the answer to `get_session_stats`.
-    pub fn session_stats(&self) -> Result<SessionStats, CodecError> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Tokens {
-            #[serde(deserialize_with = "whole")]
-            input: u64,
-            #[serde(deserialize_with = "whole")]
-            output: u64,
-            #[serde(default, deserialize_with = "whole")]
-            cache_read: u64,
-            #[serde(default, deserialize_with = "whole")]
-            cache_write: u64,
-        }
-        #[derive(Deserialize)]
-        struct ContextUsage {
-            #[serde(default)]
-            percent: Option<f64>,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Data {
-            tokens: Tokens,
-            cost: f64,
-            #[serde(default, deserialize_with = "whole")]
-            tool_calls: u64,
-            #[serde(default)]
-            context_usage: Option<ContextUsage>,
-        }
-        let Data { tokens, cost, tool_calls, context_usage } = self.data("get_session_stats")?;
-        Ok(SessionStats {
-            input: tokens.input,
-            output: tokens.output,
-            cache_read: tokens.cache_read,
-            cache_write: tokens.cache_write,
-            cost_usd: cost,
-            tool_calls,
-            context_percent: context_usage.and_then(|usage| usage.percent),
-        })
     }
 
     fn data<'a, T: Deserialize<'a>>(&'a self, expected: &str) -> Result<T, CodecError> {

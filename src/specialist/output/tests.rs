@@ -8,6 +8,10 @@ fn contract(role: &str) -> std::sync::Arc<Contract> {
     Contract::shipped(role).expect("shipped")
 }
 
+fn extract(text: &str, key: &str) -> Option<Value> {
+    last_object_with(text, key).object
+}
+
 #[test]
 fn the_last_top_level_object_with_the_key_is_the_answer() {
     for (case, text, expected) in [

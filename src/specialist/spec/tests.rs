@@ -30,8 +30,7 @@ fn parse(text: &str) -> Result<Specialist, SpecialistError> {
 #[test]
 fn absent_fields_take_their_defaults() {
     let scribe = parse(&file_with("", Value::Null)).expect("valid");
-    assert_eq!((scribe.name(), scribe.version(), scribe.tier()), ("scribe", "1.2.3", Tier::ReadOnly));
-    assert_eq!((scribe.description(), scribe.category(), scribe.system()), ("Writes", "writer", ""));
+    assert_eq!((scribe.name(), scribe.system(), scribe.tier()), ("scribe", "", Tier::ReadOnly));
     assert_eq!((scribe.model(), scribe.thinking()), (None, None));
     assert_eq!(scribe.timeout(), Some(Duration::from_secs(120)));
     assert_eq!(scribe.stall(), Some(Duration::from_secs(300)));

@@ -215,9 +215,6 @@ fn responses_carry_typed_answers() {
     assert!(!state.is_streaming && state.session_file.is_some() && !state.session_id.is_empty());
     let texts: Vec<_> = of("get_last_assistant_text").iter().map(|it| it.last_assistant_text().unwrap()).collect();
     assert_eq!(texts, [None, Some("Hello there, world!".to_owned())]);
-    let stats = of("get_session_stats").last().unwrap().session_stats().unwrap();
-    assert_eq!((stats.input, stats.output, stats.cache_read), (100, 7, 20));
-    assert!(of("get_last_assistant_text")[0].session_stats().is_err());
 }
 
 #[test]
