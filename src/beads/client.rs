@@ -1,7 +1,5 @@
 //! bd as a [`Tracker`]: one typed method a verb. Contract: bd 1.3.x; rules of a chain: pour, ready, claim, close.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -55,8 +53,8 @@ impl Bd {
     }
 
     /// Sets a variable for every bd process, over all others.
-    #[must_use]
-    pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+    #[cfg(test)]
+    pub fn with_variable(mut self, name: &str, value: impl Into<std::ffi::OsString>) -> Self {
         self.runner.variables.push((name.into(), value.into()));
         self
     }
@@ -69,30 +67,6 @@ impl Bd {
         let call = Call::bare("version");
         let answer = self.runner.run(&call).await?;
         decode::payload(&answer).and_then(decode::version).map_err(|trouble| self.error(&call, None, trouble))
-    }
-
-    /// Returns a formula as bd resolves it (beads.md §11.2): with values its variables are checked and substituted,
-    /// with `None` it is only read. A path is a name too.
-    ///
-    /// # Errors
-    /// `Refused` with bd's words when the formula or a value is wrong.
-    pub async fn cook(&self, formula: &str, values: Option<&BTreeMap<String, String>>) -> Result<Value, TrackerError> {
-        let mode = if values.is_some() { "runtime" } else { "compile" };
-        let mut call = Call::read("cook").with("--mode", mode).on(formula);
-        for (name, value) in values.into_iter().flatten() {
-            call = call.with("--var", format!("{name}={value}"));
-        }
-        self.ask(&call).await.map_err(|trouble| self.error(&call, None, trouble))
-    }
-
-    /// Compacts the workspace and its history; only for workspaces that sp made itself.
-    ///
-    /// # Errors
-    /// As for any write.
-    pub async fn gc(&self) -> Result<(), TrackerError> {
-        // Without `--skip-decay` bd would delete old closed beads.
-        let call = Call::write("gc").flag("--skip-decay");
-        self.tell(&call).await.map(drop).map_err(|trouble| self.error(&call, None, trouble))
     }
 
     /// Runs one call once and returns its payload. Writes go this way: they are never repeated blindly.

@@ -151,7 +151,7 @@ impl Recorded {
 
     /// Appends to the timeline of a job, one event a second.
     pub fn events(&self, job: &str, at_ms: i64, events: &[serde_json::Value]) {
-        let first = self.reader().last_job_event(&JobId::new(job)).unwrap() + 1;
+        let first = self.reader().job_events(&JobId::new(job), 0).unwrap().last().map_or(1, |event| event.seq + 1);
         let rows = (first..).zip(events).map(|(seq, event)| {
             let at_ms = at_ms + 1000 * (seq - first).cast_signed();
             let mut whole = json!({"seq": seq, "t": at_ms});

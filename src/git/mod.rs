@@ -13,5 +13,5 @@ mod restore;
 mod rig;
 mod run;
 
-pub(crate) use naming::{NameError, branch_for, rescue_ref, slug, worktree_for};
+pub(crate) use naming::{NameError, branch_for, rescue_ref, worktree_for};
 pub(crate) use repository::Git;

@@ -13,6 +13,6 @@ mod tree;
 pub use builder::{Orchestrator, OrchestratorBuilder};
 pub use compose::{Composition, StepPlan};
 pub use error::OrchestratorError;
-pub use handle::{ChainHandle, Ending, Waiter};
+pub use handle::{ChainHandle, Ending};
 pub use report::{chain_of_process, chain_report, find_chain, running_process, stored_events};
 pub use request::{ResumeRequest, RunRequest, Started};

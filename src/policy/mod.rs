@@ -8,11 +8,10 @@ mod preflight;
 mod refusal;
 
 pub use evaluate::{Ruling, evaluate};
-pub use finding::{Disposition, Finding, FindingKind, POLICY_VERSION};
-pub use mode::{Mode, ModeError, Modes};
-pub use overlap::overlap;
+pub use finding::{Disposition, FindingKind, POLICY_VERSION};
+pub use mode::{Mode, Modes};
 pub use preflight::{LiveChain, Preflight, RootFacts};
-pub use refusal::{Refusal, RefusedError};
+pub use refusal::RefusedError;
 
 #[cfg(test)]
 mod tests;

@@ -10,8 +10,8 @@ mod request;
 mod script;
 mod server;
 
-pub use error::{LedgerError, ScriptError, ServeError};
-pub use faults::{FaultLedger, FileLedger};
+pub use error::{ScriptError, ServeError};
+pub use faults::FileLedger;
 pub use file::load;
-pub use script::{Fault, FaultKind, Finish, NoTurn, Round, Script, Text, ToolCall, Turn, Usage};
+pub use script::Script;
 pub use server::{Rehearsal, Serving};

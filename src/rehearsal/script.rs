@@ -169,6 +169,7 @@ impl Script {
     }
 
     /// Returns every entry: step id or role, and its rounds.
+    #[cfg(test)]
     pub fn entries(&self) -> impl Iterator<Item = (&str, &[Round])> {
         self.roles.iter().map(|(name, rounds)| (name.as_str(), rounds.as_slice()))
     }

@@ -23,7 +23,7 @@ use futures_lite::stream;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::task::{self, JoinHandle};
+use tokio::task;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
@@ -35,15 +35,13 @@ use super::script::{FaultKind, Script, Turn};
 use crate::ids::{JobId, StepId};
 
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
-/// How long a stopped server waits for clients that don't read.
-const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Plays a model from a script.
 #[derive(Debug)]
 pub struct Rehearsal;
 
 impl Rehearsal {
-    /// Listens on a free port of 127.0.0.1 and answers from the script until the returned handle stops or is dropped.
+    /// Listens on a free port of 127.0.0.1 and answers from the script until the returned handle is dropped.
     pub async fn serve(script: Arc<Script>, faults: Arc<dyn FaultLedger>) -> Result<Serving, ServeError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(ServeError::Listen)?;
         let base = format!("http://{}", listener.local_addr().map_err(ServeError::Listen)?);
@@ -58,8 +56,8 @@ impl Rehearsal {
             .method_not_allowed_fallback(|| async { error(StatusCode::METHOD_NOT_ALLOWED, "rehearsal: wrong method") })
             .with_state(stage);
         let until = stop.clone().cancelled_owned();
-        let server = tokio::spawn(async move { axum::serve(listener, routes).with_graceful_shutdown(until).await });
-        Ok(Serving { base, stop, server: Some(server) })
+        tokio::spawn(async move { axum::serve(listener, routes).with_graceful_shutdown(until).await });
+        Ok(Serving { base, stop })
     }
 }
 
@@ -68,29 +66,13 @@ impl Rehearsal {
 pub struct Serving {
     base: String,
     stop: CancellationToken,
-    server: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Serving {
-    /// Returns `http://127.0.0.1:<port>`.
-    pub fn base(&self) -> &str {
-        &self.base
-    }
-
     /// Returns the base URL of one job's model, up to and with `/v1`. `round` is from 1.
     pub fn base_url(&self, job: &JobId, step: &StepId, role: &str, round: u32) -> String {
         let [job, step, role] = [job.as_str(), step.as_str(), role].map(percent_encoded);
         format!("{}/{job}/{step}/{role}/{}/v1", self.base, round.max(1))
-    }
-
-    /// Ends all answers in progress and waits until the port is free.
-    pub async fn stop(mut self) {
-        self.stop.cancel();
-        if let Some(mut server) = self.server.take()
-            && time::timeout(STOP_TIMEOUT, &mut server).await.is_err()
-        {
-            server.abort();
-        }
     }
 }
 

@@ -39,11 +39,6 @@ impl JobFiles {
         Ok(Self { dir, events, last_seq })
     }
 
-    /// Returns where the files are.
-    pub fn dir(&self) -> &JobDir {
-        &self.dir
-    }
-
     /// Replaces status.json; a reader sees the old or the new one, never a part.
     pub fn write_status(&self, job: &JobRow, durability: Durability) -> Result<(), StoreError> {
         let mut text = job.to_json();
@@ -76,12 +71,6 @@ impl JobFiles {
         self.events.sync_data().map_err(failed("sync", &self.dir.events()))
     }
 
-    /// Writes result.txt and brings it to disk.
-    #[cfg(test)]
-    pub fn write_result(&self, text: &str) -> Result<(), StoreError> {
-        self.stage_result(text)?.publish()
-    }
-
     /// Brings a result to disk under another name; it is not result.txt yet.
     pub(super) fn stage_result(&self, text: &str) -> Result<Staged, StoreError> {
         stage(&self.dir.result(), text.as_bytes(), Durability::Synced)
@@ -99,6 +88,7 @@ pub struct JobLog {
 
 impl JobDir {
     /// Reads status.json; `None` when there is none.
+    #[cfg(test)]
     pub fn read_status(&self) -> Result<Option<JobRow>, StoreError> {
         let path = self.status();
         let Some(bytes) = read(&path)? else { return Ok(None) };
@@ -120,6 +110,7 @@ impl JobDir {
     }
 
     /// Reads result.txt; `None` when there is none.
+    #[cfg(test)]
     pub fn read_result(&self) -> Result<Option<String>, StoreError> {
         Ok(read(&self.result())?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }

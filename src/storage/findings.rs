@@ -95,11 +95,6 @@ pub(super) fn of_chain(connection: &Connection, chain: &ChainId) -> Result<Vec<F
     read_all(connection, "SELECT * FROM findings WHERE chain_id = ?1 ORDER BY id", chain.as_str())
 }
 
-/// Reads the findings about a job, in the order of recording.
-pub(super) fn of_job(connection: &Connection, job: &JobId) -> Result<Vec<FindingRow>, StoreError> {
-    read_all(connection, "SELECT * FROM findings WHERE job_id = ?1 ORDER BY id", job.as_str())
-}
-
 fn read_all(connection: &Connection, sql: &str, key: &str) -> Result<Vec<FindingRow>, StoreError> {
     connection
         .prepare_cached(sql)
@@ -144,6 +139,5 @@ mod tests {
         }
         let messages = |rows: Vec<FindingRow>| rows.into_iter().map(|row| row.finding.message).collect::<Vec<_>>();
         assert_eq!(messages(of_chain(&tx, &"m1".into()).unwrap()), ["a", "b", "a"]);
-        assert_eq!(messages(of_job(&tx, &"j1".into()).unwrap()), ["a"]);
     }
 }

@@ -136,16 +136,6 @@ pub(super) fn after(connection: &Connection, job: &JobId, after_seq: u64) -> Res
         .map_err(failed("read the events of a job"))
 }
 
-/// Returns the last place of a job's timeline; 0 when it has none.
-pub(super) fn last_seq(connection: &Connection, job: &JobId) -> Result<u64, StoreError> {
-    let sql = "SELECT coalesce(max(seq), 0) FROM specialist_events WHERE job_id = ?1";
-    connection
-        .prepare_cached(sql)
-        .and_then(|mut select| select.query_row(params![job.as_str()], |row| row.get::<_, i64>(0)))
-        .map(i64::cast_unsigned)
-        .map_err(failed("read the last event of a job"))
-}
-
 /// Reads what the jobs of a chain did after a place among all events, in commit order, at most `limit`.
 pub(super) fn feed(
     connection: &Connection,

@@ -312,8 +312,6 @@ pub enum JobScope {
     All,
     /// Those that may still do something.
     Live,
-    /// Those, and what was updated at or after this wall clock (ms since 1970 UTC).
-    LiveOrSince(i64),
 }
 
 /// Which jobs a listing holds.
@@ -331,16 +329,11 @@ pub struct JobFilter {
 
 /// Lists jobs, the newest start first.
 pub(super) fn list(connection: &Connection, filter: &JobFilter) -> Result<Vec<JobRow>, StoreError> {
-    let live = JobStatus::live_list();
     let mut clauses: Vec<String> = Vec::new();
     let mut values: Vec<(&str, &dyn ToSql)> = Vec::new();
     match &filter.scope {
         JobScope::All => {}
-        JobScope::Live => clauses.push(format!("status IN ({live})")),
-        JobScope::LiveOrSince(since) => {
-            clauses.push(format!("(status IN ({live}) OR updated_at_ms >= :since)"));
-            values.push((":since", since));
-        }
+        JobScope::Live => clauses.push(format!("status IN ({})", JobStatus::live_list())),
     }
     let (chain, bead) = (filter.chain.as_ref().map(ChainId::as_str), filter.bead.as_ref().map(BeadId::as_str));
     if chain.is_some() {

@@ -20,15 +20,17 @@ mod words;
 mod writer;
 
 pub use chain_events::{AppendChainEvents, ChainEventRow};
-pub use chains::{ChainHead, ChainPatch, ChainRow, OpenChain};
+pub use chains::{ChainPatch, ChainRow, OpenChain};
 pub use error::StoreError;
-pub use files::{Durability, JobFiles, JobLog};
-pub use findings::{Finding, FindingRow, RecordFinding, Recorded};
-pub use job_events::{AppendJobEvents, FeedRow, JobEventRow};
+pub use files::{Durability, JobFiles};
+pub use findings::{Finding, RecordFinding};
+pub use job_events::{AppendJobEvents, JobEventRow};
 pub use jobs::{JobFilter, JobRow, JobScope, JobTotals, UpsertJob};
 pub(crate) use migrations::{CURRENT as SCHEMA_VERSION, EXISTING as UPGRADABLE_SCHEMA};
-pub use owners::{OwnerRow, Ownership, ProcessIdentity, ReleaseOwnership, Released, Resource, TakeOwnership};
-pub use paths::{ChainDir, JobDir, Layout};
+#[cfg(test)]
+pub use owners::Released;
+pub use owners::{OwnerRow, Ownership, ProcessIdentity, ReleaseOwnership, Resource, TakeOwnership};
+pub use paths::{JobDir, Layout};
 pub use read::Reader;
 pub use settle::{SettleJob, StagedSettlement};
 pub use words::{ChainStatus, JobStatus};

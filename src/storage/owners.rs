@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{StoreError, failed};
 use super::writer::Write;
-use crate::ids::{ChainId, JobId};
+use crate::ids::ChainId;
 
 /// One process for good: no later process has the same three.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,22 +27,16 @@ pub struct ProcessIdentity {
 pub enum Resource {
     /// The right to run a chain.
     Chain(ChainId),
-    /// The right to run a job that belongs to no chain.
-    Job(JobId),
     /// The right to write in a worktree.
     Worktree(PathBuf),
-    /// The right to land work on a branch.
-    MergeSlot(String),
 }
 
 impl fmt::Display for Resource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Chain(chain) => write!(out, "chain:{chain}"),
-            Self::Job(job) => write!(out, "job:{job}"),
             // Two paths that differ in bytes that are no UTF-8 share a key; then one waits for the other.
             Self::Worktree(path) => write!(out, "worktree:{}", path.display()),
-            Self::MergeSlot(branch) => write!(out, "merge:{branch}"),
         }
     }
 }

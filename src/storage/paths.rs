@@ -17,11 +17,6 @@ impl Layout {
         Self { base: root.join(".specialists") }
     }
 
-    /// Returns `.specialists` itself.
-    pub fn base(&self) -> &Path {
-        &self.base
-    }
-
     /// Returns the database; the existing system uses the same path.
     pub fn database(&self) -> PathBuf {
         self.base.join("db/observability.db")
@@ -93,11 +88,6 @@ impl JobDir {
         self.dir.join("session.jsonl")
     }
 
-    /// Returns the pipe that takes steering messages.
-    pub fn steer_pipe(&self) -> PathBuf {
-        self.dir.join("steer.pipe")
-    }
-
     /// Returns the first user turn.
     pub fn prompt(&self) -> PathBuf {
         self.dir.join("prompt.md")
@@ -139,11 +129,6 @@ impl ChainDir {
     /// Returns the chain's copy of its rehearsal script.
     pub fn rehearsal(&self) -> PathBuf {
         self.dir.join("rehearsal.json")
-    }
-
-    /// Returns the log of the background process.
-    pub fn log(&self) -> PathBuf {
-        self.dir.join("chain.log")
     }
 }
 

@@ -55,11 +55,6 @@ impl Reader {
         job_events::after(&self.connection, job, after_seq)
     }
 
-    /// Returns the last place of a job's timeline; 0 when it has none. A new incarnation counts on from here.
-    pub fn last_job_event(&self, job: &JobId) -> Result<u64, StoreError> {
-        job_events::last_seq(&self.connection, job)
-    }
-
     /// Reads what the jobs of a chain did after a place among all events (0: from the start), at most `limit`.
     pub fn chain_feed(&self, chain: &ChainId, after_id: i64, limit: u32) -> Result<Vec<FeedRow>, StoreError> {
         job_events::feed(&self.connection, chain, after_id, limit)
@@ -102,11 +97,6 @@ impl Reader {
     /// Reads the findings about a chain.
     pub fn findings(&self, chain: &ChainId) -> Result<Vec<FindingRow>, StoreError> {
         findings::of_chain(&self.connection, chain)
-    }
-
-    /// Reads the findings about a job.
-    pub fn job_findings(&self, job: &JobId) -> Result<Vec<FindingRow>, StoreError> {
-        findings::of_job(&self.connection, job)
     }
 
     /// Reads who owns a resource; `None` when nobody ever did.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -131,8 +131,9 @@ impl Writer {
     }
 
     /// Writes and waits until it is on disk. Blocks: not for an async worker.
+    #[cfg(test)]
     pub fn call<W: Write>(&self, write: W) -> Result<W::Answer, StoreError> {
-        let (ack, answer) = channel();
+        let (ack, answer) = std::sync::mpsc::channel();
         let pending = Pending::new(write, move |result| drop(ack.send(result)));
         let line = self.line.as_ref().ok_or(StoreError::Closed)?;
         line.send(pending).map_err(|_| StoreError::Closed)?;

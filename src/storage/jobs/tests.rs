@@ -115,7 +115,6 @@ fn a_listing_holds_what_the_filter_names_and_the_newest_first() {
         ("all", all(), "d b c a"),
         ("the newest two", JobFilter { limit: Some(2), ..all() }, "d b"),
         ("live", JobFilter { scope: JobScope::Live, ..all() }, "b a"),
-        ("live or fresh", JobFilter { scope: JobScope::LiveOrSince(60), ..all() }, "d b a"),
         ("of a chain", JobFilter { chain: Some("m1".into()), ..all() }, "d a"),
         ("on a bead, or under it", JobFilter { bead: Some("p-1".into()), ..all() }, "b a"),
         ("both", JobFilter { bead: Some("p-1".into()), chain: Some("m1".into()), ..all() }, "a"),

@@ -185,6 +185,6 @@ fn eight_openers_of_one_new_file_all_succeed() {
         });
         let reader = open_reader(&path).unwrap();
         assert_eq!(jobs::list(&reader, &JobFilter::default()).unwrap().len(), 8);
-        assert_eq!(job_events::last_seq(&reader, &JobId::new("job0")).unwrap(), 0);
+        assert_eq!(job_events::after(&reader, &JobId::new("job0"), 0).unwrap(), []);
     }
 }

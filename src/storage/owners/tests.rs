@@ -50,12 +50,7 @@ fn only_the_holder_releases_and_the_epoch_never_goes_back() {
 fn kinds_of_resources_do_not_meet() {
     let mut connection = in_memory();
     let tx = connection.transaction().unwrap();
-    for resource in [
-        Resource::Chain("x".into()),
-        Resource::Job("x".into()),
-        Resource::Worktree("x".into()),
-        Resource::MergeSlot("x".into()),
-    ] {
+    for resource in [Resource::Chain("x".into()), Resource::Worktree("x".into())] {
         let taken = TakeOwnership { resource, ..take_as(1, |_| true) }.apply(&tx).unwrap();
         assert_eq!(taken, Ownership::Owned { epoch: 1 });
     }

@@ -79,7 +79,7 @@ fn a_reader_sees_each_commit_and_can_not_write() {
     writer.call(UpsertJob(job("j"))).unwrap();
     assert_eq!(reader.jobs(&JobFilter::default()).unwrap(), [job("j")]);
     let finding = Finding {
-        chain: None,
+        chain: Some("m1".into()),
         job: Some("j".into()),
         step: None,
         code: "c".into(),
@@ -89,7 +89,7 @@ fn a_reader_sees_each_commit_and_can_not_write() {
         at_ms: 1,
     };
     writer.call(RecordFinding(finding.clone())).unwrap();
-    assert_eq!(reader.job_findings(&"j".into()).unwrap()[0].finding, finding);
-    assert_eq!(reader.findings(&"m1".into()).unwrap(), []);
+    assert_eq!(reader.findings(&"m1".into()).unwrap()[0].finding, finding);
+    assert_eq!(reader.findings(&"m2".into()).unwrap(), []);
     assert!(reader.connection.execute("DELETE FROM specialist_jobs", []).is_err());
 }

@@ -87,13 +87,14 @@ fn files_and_database_agree_after_a_settlement() {
     let repo = tempdir().unwrap();
     let layout = Layout::new(repo.path());
     let writer = Writer::start(&layout.database(), 1).unwrap();
-    let mut files = JobFiles::open(layout.job(&JobId::new("j")).unwrap()).unwrap();
+    let dir = layout.job(&JobId::new("j")).unwrap();
+    let mut files = JobFiles::open(dir.clone()).unwrap();
     writer.call(UpsertJob(job("j"))).unwrap();
     settle_job(&writer, &mut files, settle("j")).unwrap();
     let reader = Reader::open(&layout.database()).unwrap();
-    assert_eq!(files.dir().read_status().unwrap(), reader.job(&JobId::new("j")).unwrap());
-    assert_eq!(files.dir().read_result().unwrap(), reader.result(&JobId::new("j")).unwrap());
-    assert_eq!(files.dir().read_events().unwrap().events, reader.job_events(&JobId::new("j"), 0).unwrap());
+    assert_eq!(dir.read_status().unwrap(), reader.job(&JobId::new("j")).unwrap());
+    assert_eq!(dir.read_result().unwrap(), reader.result(&JobId::new("j")).unwrap());
+    assert_eq!(dir.read_events().unwrap().events, reader.job_events(&JobId::new("j"), 0).unwrap());
 }
 
 #[test]
@@ -101,14 +102,15 @@ fn a_refused_settlement_leaves_the_files_as_they_were() {
     let repo = tempdir().unwrap();
     let layout = Layout::new(repo.path());
     let writer = Writer::start(&layout.database(), 1).unwrap();
-    let mut files = JobFiles::open(layout.job(&JobId::new("j")).unwrap()).unwrap();
+    let dir = layout.job(&JobId::new("j")).unwrap();
+    let mut files = JobFiles::open(dir.clone()).unwrap();
     let current = JobRow { epoch: 2, ..job("j") };
     writer.call(UpsertJob(current.clone())).unwrap();
     files.write_status(&current, Durability::Lazy).unwrap();
     files.stage_result("of epoch 2").unwrap().publish().unwrap();
     assert!(matches!(settle_job(&writer, &mut files, settle("j")), Err(StoreError::StaleEpoch { .. })));
-    assert_eq!(files.dir().read_status().unwrap(), Some(current));
-    assert_eq!(files.dir().read_result().unwrap().as_deref(), Some("of epoch 2"));
+    assert_eq!(dir.read_status().unwrap(), Some(current));
+    assert_eq!(dir.read_result().unwrap().as_deref(), Some("of epoch 2"));
 }
 
 fn settle_job(writer: &Writer, files: &mut JobFiles, settle: SettleJob) -> Result<(), StoreError> {
