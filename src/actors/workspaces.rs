@@ -1,6 +1,7 @@
 //! Workspaces: branches, worktrees and commits, one thing at a time in each worktree.
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -133,6 +134,12 @@ impl Workspaces {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)
                 .map_err(|error| ("worktree_parent".to_owned(), format!("make {}: {error}", parent.display())))?;
+        }
+        if path.as_os_str().as_bytes().contains(&b'\n') {
+            // bd reads what git says of its own place by lines, so it finds no repository there (R0-055 knows no other
+            // way than bd's). It would write nothing into the worktree either.
+            tracing::warn!(path = ?path, "bd can't work in a path with a line break; git makes the worktree");
+            return self.workspace.add_worktree(path, branch).await.map_err(refused);
         }
         let mut waits = WAITS.into_iter();
         loop {

@@ -147,6 +147,11 @@ impl Workspace for Git {
         }
     }
 
+    async fn add_worktree(&self, path: &Path, branch: &str) -> Result<(), WorkspaceError> {
+        let add = self.call(Mode::Write, "worktree").args(["add", "--quiet", "--"]).arg(path).arg(branch);
+        self.run.ok(add).await.map(drop)
+    }
+
     async fn state(&self, tree: &Path) -> Result<TreeState, WorkspaceError> {
         self.checkout(tree).await?.snapshot().await?.state(tree)
     }

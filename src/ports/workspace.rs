@@ -141,6 +141,9 @@ pub trait Workspace: Send + Sync + 'static {
     /// Makes a branch at a commit; does nothing if it is there already at that commit or beyond.
     async fn make_branch(&self, branch: &str, at: &str) -> Result<(), WorkspaceError>;
 
+    /// Makes a worktree on an existing branch. Only where the tracker can't: it makes all others.
+    async fn add_worktree(&self, path: &Path, branch: &str) -> Result<(), WorkspaceError>;
+
     /// Reads the state of a worktree.
     async fn state(&self, tree: &Path) -> Result<TreeState, WorkspaceError>;
 

@@ -52,6 +52,10 @@ impl Workspace for StubWorkspace {
         Ok(())
     }
 
+    async fn add_worktree(&self, _: &Path, _: &str) -> Result<(), WorkspaceError> {
+        Ok(())
+    }
+
     async fn state(&self, tree: &Path) -> Result<TreeState, WorkspaceError> {
         let left = self.panics.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         assert!(left.is_err(), "a port that panics");
