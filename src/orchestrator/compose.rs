@@ -83,6 +83,7 @@ impl Orchestrator {
     /// Composes a run without creating anything.
     pub async fn compose(&self, request: &RunRequest) -> Result<Composition, OrchestratorError> {
         self.ground.tracker.probe().await?;
+        self.refuse_unrecorded(request).await?;
         let script = request.rehearse.as_deref().map(load).transpose()?;
         let composed = self.composed(request, None).await?;
         if let (Some((script, _)), Some(file)) = (&script, &request.rehearse) {

@@ -273,7 +273,8 @@ impl Explain for OrchestratorError {
                 FailureKind::Refused,
                 "chain_unrecorded",
                 format!(
-                    "restore .specialists/db, or close the molecules that are not wanted with bd, then run again on {bead}"
+                    "restore .specialists/db; or, to begin anew, close what is open there with `bd close`, free the bead \
+                     with `bd update {bead} --status open --assignee \"\"`, then run again"
                 ),
             ),
             Self::File { path, .. } => {
@@ -316,6 +317,7 @@ impl Explain for OrchestratorError {
             Self::RunsElsewhere { chain, .. } | Self::NeedsNote { chain, .. } | Self::Over { chain, .. } => {
                 Some(format!("sp chain show {chain}"))
             }
+            Self::Unrecorded { bead, .. } => Some(format!("bd list --all --metadata-field sp_bead={bead}")),
             Self::BranchTaken { branch, .. } => Some(format!("git log --oneline {branch}")),
             Self::Occupied { .. } | Self::CheckedOut { .. } => Some("git worktree list".to_owned()),
             _ => None,

@@ -62,7 +62,7 @@ impl Orchestrator {
     }
 
     /// A molecule in bd that the database does not know: the database was lost. Never a second molecule beside it.
-    async fn refuse_unrecorded(&self, request: &RunRequest) -> Result<(), OrchestratorError> {
+    pub(super) async fn refuse_unrecorded(&self, request: &RunRequest) -> Result<(), OrchestratorError> {
         let found = self.ground.tracker.molecules_of(&request.bead).await?;
         let reader = Reader::open(&self.ground.layout.database());
         let is_known = |id: &str| match &reader {
