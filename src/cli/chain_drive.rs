@@ -1,6 +1,6 @@
 //! Driving a chain from the command line: progress, signals, and watching one that another process runs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -14,6 +14,8 @@ use crate::failure::{Failure, FailureKind};
 use crate::ids::ChainId;
 use crate::orchestrator::{ChainHandle, Ending, Orchestrator, Started, running_process, stored_events};
 
+/// Signals this close together are one request: `timeout` sends its own to the program and then to its group.
+const TOGETHER: Duration = Duration::from_millis(100);
 /// How often the log of a chain that runs elsewhere is read.
 const WATCH: Duration = Duration::from_millis(300);
 
@@ -81,7 +83,7 @@ async fn drive(mut handle: ChainHandle, orchestrator: &Orchestrator, progress: &
         progress.say(&format!("remark: {remark}"));
     }
     let mut signals = Signals::listen().ok();
-    let mut asked = false;
+    let mut asked: Option<Instant> = None;
     let mut waiter = handle.waiter();
     let ending = loop {
         let signalled = async {
@@ -93,13 +95,16 @@ async fn drive(mut handle: ChainHandle, orchestrator: &Orchestrator, progress: &
         tokio::select! {
             biased;
             why = signalled => {
-                if asked {
+                if asked.is_some_and(|first| first.elapsed() < TOGETHER) {
+                    continue;
+                }
+                if asked.is_some() {
                     progress.end();
                     progress.say(&format!("ending now; go on with: sp chain resume {chain}"));
                     // Everything that counts is on disk; the sessions see their stdin close.
                     std::process::exit(i32::from(FailureKind::Interrupted.row().0));
                 }
-                asked = true;
+                asked = Some(Instant::now());
                 progress.say(&format!("stopping ({why}); once more to end now; go on later with: sp chain resume {chain}"));
                 orchestrator.stop_all(why);
             }
