@@ -17,6 +17,11 @@ impl Layout {
         Self { base: root.join(".specialists") }
     }
 
+    /// Returns the directory that holds all of sp's own files.
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
     /// Returns the database; the existing system uses the same path.
     pub fn database(&self) -> PathBuf {
         self.base.join("db/observability.db")
