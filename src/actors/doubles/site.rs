@@ -154,7 +154,10 @@ impl Actor for Gate {
         let none = Resource::Chain("none".into());
         let mark = ReleaseOwnership { resource: none, me: process(0), epoch: 0 };
         self.real.cast(mail)?;
-        self.real.cast(StoreMsg::Write(Pending::new(mark, move |_| done.send(()).unwrap_or(()))))?;
+        let answer = move |_| {
+            let _ = done.send(());
+        };
+        self.real.cast(StoreMsg::Write(Pending::new(mark, answer)))?;
         tokio::task::spawn_blocking(move || answered.recv());
         Ok(())
     }
