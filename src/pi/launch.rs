@@ -43,7 +43,7 @@ const UNSET: [&str; 14] = [
 pub struct PiAgent {
     /// Where pi runs.
     pub exec: Arc<dyn ExecBackend>,
-    /// pi, as [`locate`](super::locate) found it.
+    /// pi, as `locate` found it.
     pub program: PathBuf,
 }
 

@@ -46,6 +46,6 @@ pub struct LiveChain {
     pub formula: String,
     /// Its root bead.
     pub bead: BeadId,
-    /// Paths of its contract's scope, normalised (see [`crate::chain::contract::Scope::named_paths`]).
+    /// Paths of its contract's scope, normalised (see `named_paths` of the scope).
     pub scope: Vec<String>,
 }

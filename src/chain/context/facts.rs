@@ -41,7 +41,7 @@ impl Explain for FactsError {
 
 /// Describes where a step stands. A step without an entry in `progress` is pending.
 ///
-/// `scrutiny` is (stated, effective). Completeness speaks of the lists alone; [`super::compose`] adds what the prompt
+/// `scrutiny` is (stated, effective). Completeness speaks of the lists alone; [`super::compose()`] adds what the prompt
 /// leaves out.
 pub fn facts_from(
     shape: &Shape,
