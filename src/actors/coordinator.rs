@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::crash_point;
 use super::notice::{Notice, NoticeKind, Watchers};
 use super::settings::Settings;
 use super::store::StoreHandle;
@@ -123,6 +124,7 @@ impl Actor for Coordinator {
     }
 
     async fn post_start(&self, me: ActorRef<CoordinatorMsg>, state: &mut Folded) -> Result<(), ActorProcessingErr> {
+        crash_point::after(state.seq);
         // Whatever was asked for before may have happened or not. In a take-over nothing is asked for before that is on
         // disk: see `advance`.
         if u64::from(state.args.incarnation) <= state.chain.incarnation {
@@ -195,6 +197,7 @@ impl Coordinator {
                 continue;
             }
             let after = events.iter().fold(state.chain.as_ref().clone(), evolve);
+            crash_point::before(state.seq + events.len() as u64);
             if let Err(error) = self.append(state, &events, &after).await {
                 return self.not_written(me, state, error);
             }
@@ -206,7 +209,7 @@ impl Coordinator {
             }
             state.seq += events.len() as u64;
             state.chain = Arc::new(after);
-            test_crash(state.seq);
+            crash_point::after(state.seq);
             if events.iter().any(is_progress) {
                 state.idle_polls = 0;
                 if let Some(poll) = state.poll.take() {
@@ -470,18 +473,6 @@ fn row_status(status: &Status) -> ChainStatus {
         Status::Cancelled { .. } => ChainStatus::Cancelled,
     }
 }
-
-/// Dies hard once the chain's log is as long as `SP_TEST_KILL_AFTER` says: the crash tests walk through every event.
-#[cfg(debug_assertions)]
-fn test_crash(seq: u64) {
-    let limit = std::env::var("SP_TEST_KILL_AFTER").ok().and_then(|text| text.parse::<u64>().ok());
-    if limit.is_some_and(|limit| seq >= limit) {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-    }
-}
-
-#[cfg(not(debug_assertions))]
-fn test_crash(_: u64) {}
 
 #[cfg(test)]
 mod tests;

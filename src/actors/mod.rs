@@ -2,6 +2,7 @@
 
 mod chains;
 mod coordinator;
+mod crash_point;
 #[cfg(test)]
 mod doubles;
 mod job;

@@ -1,7 +1,8 @@
 //! The lock around each bd process of a workspace, across processes.
 //!
 //! bd's own queue is unfair (tails of 10–20 s), an outer lock cuts the tail to one call a waiter (beads.md §13.1). It
-//! serves latency, not correctness: bd stays sound without it.
+//! serves latency, and one thing more: a bd outlives an sp that is killed, and the next sp must not look whether a note
+//! is there while the bd that appends it is still at work. So the bd holds the lock itself, as its standard input.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -12,10 +13,17 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// The workspace is ours until this is dropped.
+/// The workspace is ours until this is dropped, and so is every copy that [`Held::share`] gave away.
 #[derive(Debug)]
 pub(super) struct Held {
-    _file: File,
+    file: File,
+}
+
+impl Held {
+    /// Returns the lock for a child, which holds it until it ends. The file is empty, so it reads as nothing.
+    pub(super) fn share(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
 }
 
 /// Takes the lock at `path`; `None` when it was not free within `patience`.
@@ -27,7 +35,7 @@ pub(super) async fn acquire(path: &Path, patience: Duration) -> io::Result<Optio
         let turnstile = lock(open(&turnstile_of(path))?).await?;
         let file = lock(open(path)?).await?;
         drop(turnstile);
-        Ok(Held { _file: file })
+        Ok(Held { file })
     });
     waited.await.ok().transpose()
 }
@@ -39,7 +47,7 @@ fn turnstile_of(path: &Path) -> PathBuf {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(false).open(path)
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
 /// Locks a file. Who stops waiting leaves nothing behind: the lock is let go as soon as it comes.
@@ -74,6 +82,19 @@ mod tests {
         assert!(matches!(open(&path).unwrap().try_lock(), Err(TryLockError::WouldBlock)));
         assert!(acquire(&path, Duration::ZERO).await.unwrap().is_none());
         drop(held);
+        assert!(acquire(&path, LONG).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_child_that_shares_the_lock_holds_it_when_its_parent_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bd.lock");
+        let held = acquire(&path, LONG).await.unwrap().expect("nobody holds it");
+        let mut child = std::process::Command::new("sleep").arg("1000").stdin(held.share().unwrap()).spawn().unwrap();
+        drop(held);
+        assert!(acquire(&path, Duration::ZERO).await.unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
         assert!(acquire(&path, LONG).await.unwrap().is_some());
     }
 

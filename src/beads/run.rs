@@ -164,9 +164,10 @@ impl Runner {
         let io = |source| TrackerError::Io { verb, source };
         // tokio's mutex is first come, first served; the file lock alone is not.
         let _turn = self.queue.lock().await;
-        let _held = self.lock(call).await?;
+        let held = self.lock(call).await?;
+        let stdin = held.as_ref().map(Held::share).transpose().map_err(io)?;
         let mut command = async_process::Command::from(self.command(call));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(stdin.map_or_else(Stdio::null, Stdio::from)).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|source| self.not_started(verb, source))?;
         let group = Group::of(child.id());
         match settle(child.output(), sleep(call.limit), group).await {

@@ -28,7 +28,7 @@ pub fn review_fail(finding: &str) -> Value {
 }
 
 fn review(verdict: &str, score: u32, findings: &[&str]) -> Value {
-    let findings: Vec<Value> = findings.iter().map(|finding| json!({ "severity": "P1", "issue": finding })).collect();
+    let findings: Vec<Value> = findings.iter().map(|finding| json!({ "severity": "high", "issue": finding })).collect();
     let status = if verdict == "PASS" { "met" } else { "partial" };
     json!({
         "verdict": verdict, "score": score, "summary": "Read with the evidence.", "findings": findings,

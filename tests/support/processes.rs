@@ -11,6 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 pub struct Process {
     /// Process id.
     pub pid: i32,
+    /// Process id of its parent.
+    pub parent: i32,
     /// The job it was started for.
     pub job: Option<String>,
     /// Its command line.
@@ -32,10 +34,12 @@ fn look(pid: i32, mark: &[u8]) -> Option<Process> {
     if !is_alive(pid) {
         return None;
     }
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let parent = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
     let job = variable(b"SP_JOB_ID=").map(|entry| String::from_utf8_lossy(&entry[10..]).into_owned());
     let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let command = String::from_utf8_lossy(&command).replace('\0', " ").trim().to_owned();
-    Some(Process { pid, job, command })
+    Some(Process { pid, parent, job, command })
 }
 
 /// Returns whether a process runs; a zombie does not.

@@ -214,7 +214,8 @@ impl Repo {
         self.numbers.get()
     }
 
-    pub(super) fn take_slot(&self) {
+    /// Waits until this test may run a chain; [`Order::spawn`] does it for what runs through it.
+    pub fn take_slot(&self) {
         self.slot.get_or_init(Slot::take);
     }
 
@@ -297,10 +298,12 @@ impl BeadBuilder<'_> {
     /// Creates it and returns its id.
     pub fn create(self) -> String {
         let repo = self.repo;
-        let file = repo.base().join(format!("contract-{}.txt", repo.next_number()));
-        fs::write(&file, self.contract.unwrap_or_default()).unwrap();
         let mut args = vec!["create".to_owned(), self.title, "-t".to_owned(), self.kind, "--silent".to_owned()];
-        args.extend(["--body-file".to_owned(), file.to_str().unwrap().to_owned()]);
+        if let Some(text) = self.contract {
+            let file = repo.base().join(format!("contract-{}.txt", repo.next_number()));
+            fs::write(&file, text).unwrap();
+            args.extend(["--body-file".to_owned(), file.to_str().unwrap().to_owned()]);
+        }
         args.extend(self.more);
         repo.bd(args).trim().to_owned()
     }

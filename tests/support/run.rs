@@ -63,6 +63,11 @@ impl<'a> Order<'a> {
         self.env("SP_TEST_KILL_AFTER", events.to_string())
     }
 
+    /// Dies hard before the event of this number is stored: what it tells of has happened, and no one knows.
+    pub fn killed_before(self, event: u64) -> Self {
+        self.env("SP_TEST_KILL_BEFORE", event.to_string())
+    }
+
     /// Runs it to its end.
     pub fn run(self) -> Run<'a> {
         self.spawn().wait()

@@ -1,0 +1,125 @@
+//! SIGKILL at every event of a chain's log, right after it is stored and right before.
+
+use crate::story::{GoOn, LOOP, SHORT, Story, WHOLE};
+
+use GoOn::{Rerun, Resume};
+
+/// Dies right after the event was stored; nothing that follows from it is done.
+fn dies_after(story: &Story, event: &str, nth: usize, how: GoOn) {
+    let number = story.number(event, nth);
+    let begun = story.begin();
+    begun.repo.order(&begun.command).killed_after(number).run().killed();
+    begun.go_on(how).run().success();
+    begun.repo.must_equal(&(story.model)(&begun.bead));
+}
+
+/// Dies right before the event is stored; what it tells of has happened.
+fn dies_before(story: &Story, event: &str, nth: usize, how: GoOn) {
+    let number = story.number(event, nth);
+    let begun = story.begin();
+    begun.repo.order(&begun.command).killed_before(number).run().killed();
+    begun.go_on(how).run().success();
+    begun.repo.must_equal(&(story.model)(&begun.bead));
+}
+
+macro_rules! deaths {
+    ($(#[$_:meta])* $table:ident: $($name:ident: $die:ident $story:ident $event:literal $nth:literal $how:ident;)*) => {
+        $(#[test] fn $name() { $die(&$story, $event, $nth, $how); })*
+
+        /// (how it dies, event) of this table.
+        const $table: &[(&str, &str)] = &[$((stringify!($die), $event)),*];
+    };
+}
+
+deaths! {
+    AFTER_EACH:
+    nothing_is_lost_after_the_chain_was_opened: dies_after SHORT "opened" 1 Resume;
+    nothing_is_lost_after_the_pour: dies_after SHORT "poured" 1 Rerun;
+    nothing_is_lost_after_the_bead_was_held: dies_after SHORT "root_held" 1 Resume;
+    nothing_is_lost_after_the_tree_was_made: dies_after SHORT "tree_ready" 1 Rerun;
+    nothing_is_lost_after_a_claim_was_meant: dies_after SHORT "step_claiming executor" 1 Resume;
+    nothing_is_lost_after_a_writer_was_dispatched: dies_after SHORT "step_dispatched executor" 1 Rerun;
+    nothing_is_lost_after_a_writer_answered: dies_after SHORT "job_answered executor" 1 Resume;
+    nothing_is_lost_after_a_writer_passed: dies_after SHORT "step_passed executor" 1 Rerun;
+    nothing_is_lost_after_a_writers_evidence: dies_after SHORT "evidence_noted executor" 1 Resume;
+    nothing_is_lost_after_a_writer_was_closed: dies_after SHORT "step_closed executor" 1 Rerun;
+    nothing_is_lost_after_a_gate_was_meant_to_be_claimed: dies_after SHORT "step_claiming reviewer" 1 Rerun;
+    nothing_is_lost_after_a_gate_was_dispatched: dies_after SHORT "step_dispatched reviewer" 1 Resume;
+    nothing_is_lost_after_a_gate_answered: dies_after SHORT "job_answered reviewer" 1 Rerun;
+    nothing_is_lost_after_a_gate_passed: dies_after SHORT "step_passed reviewer" 1 Resume;
+    nothing_is_lost_after_a_gates_evidence: dies_after SHORT "evidence_noted reviewer" 1 Rerun;
+    nothing_is_lost_after_the_chain_was_ready: dies_after SHORT "chain_ready" 1 Rerun;
+}
+
+deaths! {
+    BEFORE_EACH:
+    nothing_is_done_twice_before_the_pour_is_known: dies_before SHORT "poured" 1 Resume;
+    nothing_is_done_twice_before_the_hold_is_known: dies_before SHORT "root_held" 1 Rerun;
+    nothing_is_done_twice_before_the_tree_is_known: dies_before SHORT "tree_ready" 1 Resume;
+    nothing_is_done_twice_before_a_claim_is_known: dies_before SHORT "step_dispatched executor" 1 Rerun;
+    nothing_is_done_twice_before_an_answer_is_known: dies_before SHORT "job_answered executor" 1 Resume;
+    nothing_is_done_twice_before_a_commit_is_known: dies_before SHORT "step_passed executor" 1 Rerun;
+    nothing_is_done_twice_before_a_note_is_known: dies_before SHORT "evidence_noted executor" 1 Resume;
+    nothing_is_done_twice_before_a_close_is_known: dies_before SHORT "step_closed executor" 1 Rerun;
+    nothing_is_done_twice_before_the_last_close_is_known: dies_before SHORT "chain_ready" 1 Resume;
+}
+
+deaths! {
+    IN_A_ROUND:
+    a_round_that_was_meant_is_opened: dies_after LOOP "round_opened" 1 Resume;
+    a_round_is_noted_once: dies_before LOOP "round_noted" 1 Rerun;
+    a_round_that_was_noted_is_reopened: dies_after LOOP "round_noted" 1 Resume;
+    a_round_is_reopened_once: dies_before LOOP "round_reopened" 1 Rerun;
+    a_round_that_was_reopened_is_worked: dies_after LOOP "round_reopened" 1 Resume;
+    a_second_round_goes_on_in_its_own_job: dies_after LOOP "step_dispatched executor" 2 Rerun;
+    a_second_commit_is_made_once: dies_before LOOP "step_passed executor" 2 Resume;
+}
+
+deaths! {
+    IN_CODE_STANDARD:
+    a_test_engineer_is_claimed_by_its_next_incarnation: dies_before WHOLE "step_dispatched test-engineer" 1 Resume;
+    the_tests_are_committed_once: dies_before WHOLE "step_passed test-engineer" 1 Rerun;
+    a_test_runner_is_asked_once: dies_before WHOLE "job_answered test-runner" 1 Resume;
+}
+
+#[test]
+fn every_event_of_a_short_chain_is_died_after_and_every_effect_before() {
+    let walked = |how: &'static str| AFTER_EACH.iter().chain(BEFORE_EACH).filter(move |(die, _)| *die == how);
+    // Events of one write share their boundary: the last one names it.
+    let one_write = |event: &str, next: Option<&String>| match next {
+        Some(next) => matches!(
+            (event.split(' ').next(), next.split(' ').next()),
+            (Some("work_settled"), Some("step_passed")) | (Some("step_closed"), Some("chain_ready"))
+        ),
+        None => false,
+    };
+    for (at, event) in SHORT.log.iter().enumerate() {
+        if !one_write(event, SHORT.log.get(at + 1)) {
+            assert!(walked("dies_after").any(|(_, walked)| walked == event), "no test dies after `{event}`");
+        }
+    }
+    // What other steps do as well counts once.
+    for event in SHORT.log.iter().filter(|event| !event.ends_with("reviewer")) {
+        let plain = matches!(event.split(' ').next(), Some("opened" | "step_claiming" | "work_settled"));
+        assert!(plain || walked("dies_before").any(|(_, walked)| walked == event), "no test dies before `{event}`");
+    }
+}
+
+#[test]
+fn a_chain_that_is_killed_again_and_again_arrives() {
+    let begun = SHORT.begin();
+    let mut deaths = 0;
+    loop {
+        let how = if deaths % 2 == 0 { Rerun } else { Resume };
+        // Each life stores what a take-over costs, and a little more.
+        let run = begun.go_on(how).killed_after(begun.repo.events().len() as u64 + 5).run();
+        if run.status.success() {
+            break;
+        }
+        run.killed();
+        deaths += 1;
+        assert!(deaths < 20, "killed {deaths} times and still not there");
+    }
+    assert!(deaths >= 3, "it was to be killed more often than {deaths} times");
+    begun.repo.must_equal(&(SHORT.model)(&begun.bead));
+}
