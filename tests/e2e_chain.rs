@@ -156,7 +156,7 @@ fn a_rejected_change_goes_on_with_a_note_to_the_step_that_is_named() {
     repo.must_equal(&blocked);
 
     let bare = repo.sp(["chain", "resume", &bead]);
-    bare.code(3);
+    bare.code(7);
     repo.must_equal(&blocked);
 
     repo.sp(["chain", "resume", &bead, "--note", "think of zero", "--from", "executor"]).success();

@@ -23,16 +23,19 @@ fn dies_before(story: &Story, event: &str, nth: usize, how: GoOn) {
 }
 
 macro_rules! deaths {
-    ($(#[$_:meta])* $table:ident: $($name:ident: $die:ident $story:ident $event:literal $nth:literal $how:ident;)*) => {
-        $(#[test] fn $name() { $die(&$story, $event, $nth, $how); })*
+    (($table:ident) $($name:ident: $die:ident $story:ident $event:literal $nth:literal $how:ident;)*) => {
+        deaths! { $($name: $die $story $event $nth $how;)* }
 
         /// (how it dies, event) of this table.
         const $table: &[(&str, &str)] = &[$((stringify!($die), $event)),*];
     };
+    ($($name:ident: $die:ident $story:ident $event:literal $nth:literal $how:ident;)*) => {
+        $(#[test] fn $name() { $die(&$story, $event, $nth, $how); })*
+    };
 }
 
 deaths! {
-    AFTER_EACH:
+    (AFTER_EACH)
     nothing_is_lost_after_the_chain_was_opened: dies_after SHORT "opened" 1 Resume;
     nothing_is_lost_after_the_pour: dies_after SHORT "poured" 1 Rerun;
     nothing_is_lost_after_the_bead_was_held: dies_after SHORT "root_held" 1 Resume;
@@ -52,7 +55,7 @@ deaths! {
 }
 
 deaths! {
-    BEFORE_EACH:
+    (BEFORE_EACH)
     nothing_is_done_twice_before_the_pour_is_known: dies_before SHORT "poured" 1 Resume;
     nothing_is_done_twice_before_the_hold_is_known: dies_before SHORT "root_held" 1 Rerun;
     nothing_is_done_twice_before_the_tree_is_known: dies_before SHORT "tree_ready" 1 Resume;
@@ -65,7 +68,6 @@ deaths! {
 }
 
 deaths! {
-    IN_A_ROUND:
     a_round_that_was_meant_is_opened: dies_after LOOP "round_opened" 1 Resume;
     a_round_is_noted_once: dies_before LOOP "round_noted" 1 Rerun;
     a_round_that_was_noted_is_reopened: dies_after LOOP "round_noted" 1 Resume;
@@ -76,7 +78,6 @@ deaths! {
 }
 
 deaths! {
-    IN_CODE_STANDARD:
     a_test_engineer_is_claimed_by_its_next_incarnation: dies_before WHOLE "step_dispatched test-engineer" 1 Resume;
     the_tests_are_committed_once: dies_before WHOLE "step_passed test-engineer" 1 Rerun;
     a_test_runner_is_asked_once: dies_before WHOLE "job_answered test-runner" 1 Resume;
