@@ -12,12 +12,15 @@ use super::store::StoreHandle;
 use super::watchdog::StallWatchdog;
 use crate::chain::machine::Outcome;
 use crate::failure::{Explain, FailureKind};
-use crate::job::{JobEffect, JobInput, JobPhase, JobState, Mapper, PromptKind, TimelineEvent, fatal_code, read, step};
+use crate::job::{
+    Held, JobEffect, JobInput, JobPhase, JobState, Mapper, PromptKind, TimelineEvent, fatal_code, read, step,
+};
 use crate::messages::{Door, JobMsg, JobsMsg, Pulse, SessionMsg};
 use crate::ports::{Agent, AgentError, Clock};
 use crate::storage::{
     AppendJobEvents, Durability, JobEventRow, JobFiles, JobRow, JobStatus, JobTotals, Layout, Ownership,
-    ProcessIdentity, ReleaseOwnership, Resource, SettleJob, StagedSettlement, StoreError, TakeOwnership, UpsertJob,
+    ProcessIdentity, Reader, ReleaseOwnership, Resource, SettleJob, StagedSettlement, StoreError, TakeOwnership,
+    UpsertJob,
 };
 
 /// How long an aborted turn may take to come to rest.
@@ -83,12 +86,17 @@ impl Actor for Job {
     async fn pre_start(&self, _: ActorRef<JobMsg>, prepared: Prepared) -> Result<Activity, ActorProcessingErr> {
         let files = JobFiles::open(prepared.dir.clone())?;
         let seq = files.last_seq();
+        let held = match &prepared.task {
+            None => Held::Nothing,
+            Some(task) if task.is_answered => Held::Answer,
+            Some(_) => Held::Task,
+        };
         Ok(Activity {
-            machine: JobState::new(prepared.resumed),
-            mapper: Mapper::default(),
+            machine: JobState::new(held),
+            mapper: prepared.task.as_ref().map(Mapper::after).unwrap_or_default(),
             row: prepared.row.clone(),
             seq,
-            behind: Vec::new(),
+            behind: prepared.unstored.clone(),
             files: Arc::new(Mutex::new(files)),
             pulse: Pulse::begin(),
             session: None,
@@ -428,7 +436,7 @@ impl Job {
             "startup_snapshot": {
                 "job_id": row.job, "specialist_name": row.specialist, "bead_id": row.bead, "chain_id": row.chain,
                 "chain_root_bead_id": row.root_bead, "worktree_path": row.worktree_path, "branch": row.branch,
-                "round": row.round, "epoch": row.epoch, "resumed": job.prepared.resumed,
+                "round": row.round, "epoch": row.epoch, "resumed": job.prepared.task.is_some(),
                 "bead_context_present": true,
             },
         })
@@ -478,9 +486,21 @@ fn not_launched(error: &AgentError) -> JobInput {
     JobInput::SessionFailed { retry, code: code.to_owned(), detail: format!("{detail} ({next})") }
 }
 
-/// The terminal row of a job that is left behind, also appended to its file.
+/// The last rows of a job that is left behind: those that a crash kept from the database, and the terminal one.
 pub(super) fn cancelled(layout: &Layout, row: &JobRow, at_ms: i64) -> Vec<JobEventRow> {
-    let Ok(mut files) = layout.job(&row.job).and_then(JobFiles::open) else { return Vec::new() };
+    let open = || {
+        let stored = Reader::open(&layout.database())?.job_events(&row.job, 0)?;
+        let mut files = JobFiles::open(layout.job(&row.job)?)?;
+        let unstored = files.mend(&stored)?;
+        Ok::<_, StoreError>((files, unstored))
+    };
+    let (mut files, mut events) = match open() {
+        Ok(opened) => opened,
+        Err(error) => {
+            tracing::warn!(job = %row.job, %error, "the files of a cancelled job are not read");
+            return Vec::new();
+        }
+    };
     let seq = files.last_seq() + 1;
     let json = json!({"seq": seq, "t": at_ms, "type": "run_complete", "status": "CANCELLED", "bead_id": row.bead});
     let event = JobEventRow { seq, at_ms, kind: "run_complete".to_owned(), json: json.to_string() };
@@ -489,7 +509,8 @@ pub(super) fn cancelled(layout: &Layout, row: &JobRow, at_ms: i64) -> Vec<JobEve
     if let Err(error) = mirrored {
         tracing::warn!(job = %row.job, %error, "the files of a cancelled job are behind");
     }
-    vec![event]
+    events.push(event);
+    events
 }
 
 #[cfg(test)]

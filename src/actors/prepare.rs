@@ -17,9 +17,10 @@ use crate::chain::shape::{Class, Step, Writer};
 use crate::chain::test_paths::TEST_PATHS;
 use crate::ids::{JobId, StepId};
 use crate::messages::Activation;
+use crate::pi::SessionTask;
 use crate::ports::{Clock, DiffStat, Launch, ModelSource, TreeState, Workspace};
 use crate::specialist::{Contract, Roster, Specialist, TaskVars, Tier, render_task, system_text};
-use crate::storage::{JobDir, JobRow, JobStatus, Layout, Reader};
+use crate::storage::{JobDir, JobEventRow, JobFiles, JobRow, JobStatus, Layout, Reader, StoreError};
 
 /// Silence that counts as a stall where the specialist does not say (chain-rules, "Work").
 const STALL: Duration = Duration::from_secs(300);
@@ -50,8 +51,10 @@ pub struct Prepared {
     pub(super) further: String,
     /// What an interrupted session is told.
     pub(super) go_on: String,
-    /// Whether the session holds this job's task already.
-    pub(super) resumed: bool,
+    /// What the session holds of this job's task already.
+    pub(super) task: Option<SessionTask>,
+    /// Rows of the timeline that an earlier incarnation wrote to its file and not to the database.
+    pub(super) unstored: Vec<JobEventRow>,
     /// Whether the session holds an earlier round of the step.
     pub(super) continued: bool,
     pub(super) contract: Arc<Contract>,
@@ -83,7 +86,11 @@ impl Workshop {
 
         let continued = self.continue_session(chain, step, &activation.job, &dir)?;
         let marker = marker(&activation.job);
-        let resumed = holds(&dir.session(), &marker);
+        let task = fs::read(dir.session()).ok().and_then(|bytes| SessionTask::read(&bytes, &marker));
+        let unstored = match &stored {
+            Some(_) => self.mend_timeline(&activation.job, &dir)?,
+            None => Vec::new(),
+        };
         let parts = self.parts(activation, step, &dir).await?;
         let first = format!("{}\n\n{marker}\n", render_task(specialist, &vars(&parts)));
         let round = chain.steps.get(&step.id).map_or(1, |state| state.round);
@@ -96,7 +103,8 @@ impl Workshop {
             first,
             further,
             go_on: resume_text(&step.description),
-            resumed,
+            task,
+            unstored,
             continued,
             contract: Arc::clone(specialist.contract()),
             class: step.class,
@@ -123,6 +131,13 @@ impl Workshop {
             }
             Some(_) | None => Ok(Some(row)),
         }
+    }
+
+    /// Brings file and rows of an earlier incarnation together; returns the rows that the database lacks.
+    fn mend_timeline(&self, job: &JobId, dir: &JobDir) -> Result<Vec<JobEventRow>, Outcome> {
+        let store = |error: StoreError| fault("store", error.to_string());
+        let stored = Reader::open(&self.layout.database()).and_then(|reader| reader.job_events(job, 0));
+        JobFiles::open(dir.clone()).and_then(|mut files| files.mend(&stored?)).map_err(store)
     }
 
     /// Keeps how the tree was when the job first began: what a reader changes is judged against that.
@@ -316,10 +331,6 @@ fn before_file(dir: &JobDir) -> PathBuf {
 /// The line that tells, in a session file, that it holds the task of this job.
 fn marker(job: &JobId) -> String {
     format!("(sp job {job})")
-}
-
-fn holds(session: &Path, marker: &str) -> bool {
-    fs::read(session).is_ok_and(|bytes| memchr::memmem::find(&bytes, marker.as_bytes()).is_some())
 }
 
 fn vars(parts: &PromptParts) -> TaskVars<'_> {

@@ -168,6 +168,10 @@ impl Session {
         let me = me.clone();
         tokio::spawn(async move {
             let exit = child.wait().await.ok();
+            // A tool in a session of its own would go on writing in the tree that is judged next.
+            if let Err(error) = child.end_escaped().await {
+                tracing::warn!(%error, "processes that left their session are not looked for");
+            }
             // What pi said before it went counts. A tool that escaped may hold the pipe open: don't wait for ever.
             drop(tokio::time::timeout(ENDING, reader).await);
             drop(tokio::time::timeout(Duration::from_millis(200), stderr).await);

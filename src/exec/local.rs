@@ -4,10 +4,11 @@
 //! reactor thread costs twice the time and CPU. A program that has ended is observed but not reaped while its handle
 //! lives: the zombie keeps its number, so a signal to the group can never reach a stranger that was given it.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use async_process::Command;
@@ -20,6 +21,8 @@ use tokio::net::unix::pipe;
 use tokio::sync::OnceCell;
 
 use super::identity::{raw, started};
+use super::orphans::{JOB_VARIABLE, ROOT_VARIABLE, end_marked};
+use crate::ids::JobId;
 use crate::ports::{Child, ExecBackend, ExecError, ExitReport, Program, Spawned};
 
 /// Starts programs on this machine. Needs a tokio runtime with I/O.
@@ -34,7 +37,7 @@ impl ExecBackend for LocalExec {
         let mut process = command(&program).spawn().map_err(|source| why_not_started(&program, &name, source))?;
         let streams = (process.stdin.take(), process.stdout.take(), process.stderr.take());
         // From here on a failure drops `child`, and with it the group.
-        let child = LocalChild::adopt(process, name.clone()).map_err(failed)?;
+        let child = LocalChild::adopt(process, name.clone(), marks(&program)).map_err(failed)?;
         let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
             return Err(failed(io::Error::other("a stream is missing")));
         };
@@ -74,11 +77,19 @@ fn why_not_started(program: &Program, name: &str, source: io::Error) -> ExecErro
     ExecError::Spawn { program: name.to_owned(), source }
 }
 
+/// Returns the marks that a program is started with: its job and its repository.
+fn marks(program: &Program) -> Option<(JobId, PathBuf)> {
+    let variable = |name: &str| program.env.get(OsStr::new(name));
+    Some((JobId::new(variable(JOB_VARIABLE)?.to_str()?), PathBuf::from(variable(ROOT_VARIABLE)?)))
+}
+
 /// A started program and its group.
 struct LocalChild {
     /// Reaps the program when dropped.
     _process: async_process::Child,
     program: String,
+    /// By which what escapes from the group is found.
+    marks: Option<(JobId, PathBuf)>,
     pid: Pid,
     /// Start time in clock ticks since boot.
     started: u64,
@@ -89,7 +100,7 @@ struct LocalChild {
 
 impl LocalChild {
     /// Takes charge of a program that was just started; ends its group if that fails.
-    fn adopt(process: async_process::Child, program: String) -> io::Result<Self> {
+    fn adopt(process: async_process::Child, program: String, marks: Option<(JobId, PathBuf)>) -> io::Result<Self> {
         let pid = raw(process.id()).and_then(Pid::from_raw).ok_or_else(|| io::Error::other("no process id"))?;
         let facts = || {
             let end = pidfd_open(pid, PidfdFlags::empty())?;
@@ -97,7 +108,9 @@ impl LocalChild {
             Ok((started(process.id()).map_err(io::Error::other)?, end))
         };
         match facts() {
-            Ok((started, end)) => Ok(Self { _process: process, program, pid, started, end, report: OnceCell::new() }),
+            Ok((started, end)) => {
+                Ok(Self { _process: process, program, marks, pid, started, end, report: OnceCell::new() })
+            }
             Err(error) => {
                 signal(pid, Signal::KILL);
                 Err(error)
@@ -161,6 +174,14 @@ impl Child for LocalChild {
 
     fn kill(&self) {
         self.signal_group(Signal::KILL);
+    }
+
+    async fn end_escaped(&self) -> Result<(), ExecError> {
+        // The leader is a zombie while this handle lives, so the number of the group is still its own.
+        self.signal_group(Signal::KILL);
+        let Some((job, root)) = self.marks.clone() else { return Ok(()) };
+        let swept = tokio::task::spawn_blocking(move || end_marked(&root, |found| *found == job)).await;
+        swept.map_err(|gone| ExecError::Look(io::Error::other(gone)))?
     }
 }
 

@@ -6,4 +6,4 @@ mod orphans;
 
 pub use identity::{is_alive, this_process};
 pub use local::LocalExec;
-pub use orphans::{JOB_VARIABLE, Marked, ROOT_VARIABLE, end_process, find_marked};
+pub use orphans::{JOB_VARIABLE, Marked, ROOT_VARIABLE, end_marked, find_marked};

@@ -20,6 +20,9 @@ pub const JOB_VARIABLE: &str = "SP_JOB_ID";
 /// Variable that holds the root of the repository a process was started for.
 pub const ROOT_VARIABLE: &str = "SP_ROOT";
 
+/// How often processes are looked for that were started while others were ended. A killed one may be seen once more.
+const SWEEPS: u32 = 10;
+
 /// A living process that carries sp's marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marked {
@@ -70,6 +73,24 @@ pub fn end_process(pid: u32, started: u64) -> Result<bool, ExecError> {
         Err(Errno::SRCH) => Ok(false),
         Err(errno) => Err(ExecError::Look(errno.into())),
     }
+}
+
+/// Ends every living process of one repository whose job is meant, and those that they start meanwhile.
+///
+/// Reads all of /proc at least once: some milliseconds, blocking.
+pub fn end_marked(root: &Path, is_meant: impl Fn(&JobId) -> bool) -> Result<(), ExecError> {
+    for _ in 0..SWEEPS {
+        let found = find_marked(None, Some(root))?;
+        let mut meant = found.into_iter().filter(|found| is_meant(&found.job)).peekable();
+        if meant.peek().is_none() {
+            break;
+        }
+        for found in meant {
+            tracing::info!(job = %found.job, pid = found.pid, "a process that outlived its session is ended");
+            end_process(found.pid, found.started)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns what the marks of one process say; `None` when it has none, ended meanwhile or may not be read.
@@ -134,5 +155,16 @@ mod tests {
         assert!(pids(Some(&unique), Some("/repositories/here")).is_empty());
         there.kill().unwrap();
         there.wait().unwrap();
+    }
+
+    #[test]
+    fn what_is_meant_is_ended_and_nothing_else() {
+        let (one, two) = (format!("swept{}", std::process::id()), format!("spared{}", std::process::id()));
+        let (mut swept, mut spared) = (start(&one, "/repositories/swept"), start(&two, "/repositories/swept"));
+        end_marked(Path::new("/repositories/swept"), |job| job.as_str() == one).unwrap();
+        assert!(!swept.wait().unwrap().success());
+        assert_eq!(pids(None, Some("/repositories/swept")), [spared.id()]);
+        spared.kill().unwrap();
+        spared.wait().unwrap();
     }
 }

@@ -39,6 +39,17 @@ pub enum Reading {
     },
 }
 
+/// What the session file holds of this job's task when its session starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// Nothing: the task is new to it.
+    Nothing,
+    /// The task, not finished.
+    Task,
+    /// The task, and a text that ended the run: the incarnation that heard it died before it was judged.
+    Answer,
+}
+
 /// Why a job is being stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopping {
@@ -68,8 +79,8 @@ pub enum JobPhase {
 pub struct JobState {
     /// Where it stands.
     pub phase: JobPhase,
-    /// Whether the session file holds this job's task from an earlier incarnation.
-    resumed: bool,
+    /// What the session file holds from an earlier incarnation.
+    held: Held,
     re_asked: bool,
     extra_turn: bool,
     stopping: Option<Stopping>,
@@ -79,10 +90,10 @@ pub struct JobState {
 
 impl JobState {
     /// Returns the state before the session is up.
-    pub fn new(resumed: bool) -> Self {
+    pub fn new(held: Held) -> Self {
         Self {
             phase: JobPhase::Starting,
-            resumed,
+            held,
             re_asked: false,
             extra_turn: false,
             stopping: None,
@@ -186,8 +197,15 @@ pub fn step(job: &mut JobState, input: JobInput) -> Vec<JobEffect> {
         }
         (JobPhase::Starting, JobInput::SessionReady { messages }) => {
             job.phase = JobPhase::Working;
-            let kind = if job.resumed && messages > 0 { PromptKind::GoOn } else { PromptKind::Full };
-            vec![JobEffect::Prompt(kind)]
+            match job.held {
+                // Asked to go on, an agent that has finished would work again, or have nothing to say.
+                Held::Answer if messages > 0 => {
+                    job.phase = JobPhase::Reading;
+                    vec![JobEffect::ReadText]
+                }
+                Held::Task if messages > 0 => vec![JobEffect::Prompt(PromptKind::GoOn)],
+                Held::Nothing | Held::Task | Held::Answer => vec![JobEffect::Prompt(PromptKind::Full)],
+            }
         }
         (JobPhase::Working, JobInput::Event(event)) => heard(job, event),
         (JobPhase::Reading, JobInput::TextRead(text)) => vec![JobEffect::Judge(text)],

@@ -4,6 +4,6 @@ mod machine;
 mod reading;
 mod timeline;
 
-pub use machine::{JobEffect, JobInput, JobPhase, JobState, PromptKind, fatal_code, step};
+pub use machine::{Held, JobEffect, JobInput, JobPhase, JobState, PromptKind, fatal_code, step};
 pub use reading::read;
 pub use timeline::{Mapper, TimelineEvent};

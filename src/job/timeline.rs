@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::pi::{AssistantEnd, BlockKind, BlockPhase, PiEvent, Role};
+use crate::pi::{AssistantEnd, BlockKind, BlockPhase, PiEvent, Role, SessionTask};
 
 /// One row of a timeline. `t` and `seq` are given by who stores it.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +53,20 @@ pub struct Mapper {
 }
 
 impl Mapper {
+    /// Goes on counting where earlier incarnations of the job ended.
+    pub fn after(task: &SessionTask) -> Self {
+        let totals = Totals {
+            turns: task.turns,
+            tools: task.tools,
+            input: task.usage.input,
+            output: task.usage.output,
+            cache_read: task.usage.cache_read,
+            cache_write: task.usage.cache_write,
+            cost_usd: task.usage.cost_usd,
+        };
+        Self { totals, ..Self::default() }
+    }
+
     /// Returns what was used so far.
     pub fn totals(&self) -> Totals {
         self.totals

@@ -271,13 +271,7 @@ impl Orchestrator {
             ..Default::default()
         };
         let jobs: Vec<crate::ids::JobId> = reader.jobs(&filter)?.into_iter().map(|row| row.job).collect();
-        for found in crate::exec::find_marked(None, Some(&self.ground.root))? {
-            if jobs.contains(&found.job) {
-                tracing::info!(job = %found.job, pid = found.pid, "a process that outlived its session is ended");
-                crate::exec::end_process(found.pid, found.started)?;
-            }
-        }
-        Ok(())
+        Ok(crate::exec::end_marked(&self.ground.root, |job| jobs.contains(job))?)
     }
 
     async fn settings(&self, kept: &Kept, script: Option<Script>) -> Result<Settings, OrchestratorError> {

@@ -6,6 +6,7 @@ mod launch;
 mod private_files;
 mod probe;
 mod rpc;
+mod session_file;
 mod stderr;
 
 pub use framing::{DEFAULT_LINE_CAP, Frame, NdjsonReader};
@@ -17,4 +18,5 @@ pub use rpc::{
     AssistantEnd, BlockKind, BlockPhase, Command, Encoder, Line, PiEvent, Response, Role, SessionState, StopReason,
     decode,
 };
+pub use session_file::SessionTask;
 pub use stderr::StderrTail;

@@ -69,6 +69,12 @@ pub trait Child: Send + Sync {
 
     /// Ends the whole group (KILL). Nothing happens when it is gone.
     fn kill(&self);
+
+    /// Ends what the program started and what has left its group. For after its end: while it runs, that is its own
+    /// business. A backend that can't find such processes leaves nothing that could escape, or has none to find.
+    async fn end_escaped(&self) -> Result<(), ExecError> {
+        Ok(())
+    }
 }
 
 /// Starts programs.

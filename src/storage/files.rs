@@ -12,6 +12,9 @@ use super::job_events::JobEventRow;
 use super::jobs::JobRow;
 use super::paths::JobDir;
 
+/// Kind of the event that ends a timeline.
+const RUN_COMPLETE: &str = "run_complete";
+
 /// When a written file must survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -59,6 +62,31 @@ impl JobFiles {
         self.events.write_all(lines.as_bytes()).map_err(failed("append to", &self.dir.events()))?;
         self.last_seq = last_seq;
         Ok(())
+    }
+
+    /// Brings the file and the rows of a timeline together after a crash; returns the rows that the database lacks.
+    ///
+    /// The file is written first, so it may be ahead; after a power cut it may be behind, since it is not synced.
+    pub fn mend(&mut self, stored: &[JobEventRow]) -> Result<Vec<JobEventRow>, StoreError> {
+        let newest = stored.last().map_or(0, |event| event.seq);
+        let mut ahead = self.dir.read_events()?.events;
+        ahead.retain(|event| event.seq > newest);
+        // An end that the database does not know did not happen: there may be another one yet.
+        if ahead.last().is_some_and(|event| event.kind == RUN_COMPLETE) {
+            ahead.pop();
+            self.cut_last_line()?;
+        }
+        self.append_events(stored)?;
+        self.last_seq = ahead.last().map_or(newest, |event| event.seq);
+        Ok(ahead)
+    }
+
+    fn cut_last_line(&mut self) -> Result<(), StoreError> {
+        let path = self.dir.events();
+        let bytes = read(&path)?.unwrap_or_default();
+        let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        let start = line.iter().rposition(|byte| *byte == b'\n').map_or(0, |feed| feed + 1);
+        self.events.set_len(start as u64).map_err(failed("shorten", &path))
     }
 
     /// Returns the number of the newest event in the file; 0 when it is empty.

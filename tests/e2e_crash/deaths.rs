@@ -112,8 +112,8 @@ fn a_chain_that_is_killed_again_and_again_arrives() {
     let mut deaths = 0;
     loop {
         let how = if deaths % 2 == 0 { Rerun } else { Resume };
-        // Each life stores what a take-over costs, and a little more.
-        let run = begun.go_on(how).killed_after(begun.repo.events().len() as u64 + 5).run();
+        // A take-over of a running step stores five events; each life gets one further.
+        let run = begun.go_on(how).killed_after(begun.repo.events().len() as u64 + 6).run();
         if run.status.success() {
             break;
         }

@@ -36,7 +36,7 @@ pub fn awake(repo: &Repo) {
 pub fn held_bd(repo: &Repo, needle: &str) -> (PathBuf, PathBuf) {
     let (program, hold) = (repo.base().join("held-bd"), repo.base().join("hold"));
     let text = format!(
-        "#!/bin/sh\ncase \"$*\" in *{needle}*) while [ -e '{}' ]; do touch '{}.seen'; sleep 0.05; done;; esac\n\
+        "#!/bin/sh\ncase \"$*\" in *'{needle}'*) while [ -e '{}' ]; do touch '{}.seen'; sleep 0.05; done;; esac\n\
          exec '{}' \"$@\"\n",
         hold.display(),
         hold.display(),
@@ -82,8 +82,9 @@ fn a_killed_pi_is_replaced_and_takes_its_tools_with_it() {
 fn an_answer_that_was_written_the_moment_sp_died_counts() {
     let begun = SHORT.begin();
     let run = begun.repo.order(&begun.command).spawn();
-    begun.repo.until_event("step_dispatched executor");
-    let session = begun.repo.job_dir(&begun.repo.job("executor", 1)).join("session.jsonl");
+    let jobs = || begun.repo.column("SELECT job_id FROM specialist_jobs");
+    begun.repo.until("the executor has a job", || !jobs().is_empty());
+    let session = begun.repo.job_dir(&jobs()[0]).join("session.jsonl");
     // Between the answer in the session and its settlement lie some milliseconds: look without a rest.
     let answered = || fs::read_to_string(&session).is_ok_and(|text| text.contains("\"stopReason\":\"stop\""));
     while !answered() {
@@ -99,7 +100,7 @@ fn an_answer_that_was_written_the_moment_sp_died_counts() {
 #[test]
 fn a_note_that_a_killed_sps_bd_still_writes_is_not_written_again() {
     let begun = SHORT.begin();
-    let (program, hold) = held_bd(&begun.repo, "--append-notes");
+    let (program, hold) = held_bd(&begun.repo, "note ");
     let run = begun.repo.order(&begun.command).env("SP_BD", &program).spawn();
     begun.repo.until_file(&hold.with_extension("seen"));
     run.signal(Signal::KILL);

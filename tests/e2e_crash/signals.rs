@@ -10,7 +10,7 @@ use crate::support::*;
 
 /// What a chain leaves behind that was stopped while its executor worked.
 fn stopped(bead: &str) -> Expected {
-    Expected::pair(bead).interrupted("executor", 0).stopped()
+    Expected::pair(bead).interrupted("executor", 0).stopped().with_changes(&["M src/pager.sh"])
 }
 
 fn asleep(begun: &Begun) -> Running<'_> {
@@ -48,22 +48,17 @@ fn a_terminal_that_goes_away_stops_its_chain() {
     let begun = caught("touch \"$TMPDIR/asleep\"; sleep 1000");
     let repo = &begun.repo;
     repo.take_slot();
-    // The shell outlives the hang-up to tell how sp ended.
-    let code = repo.base().join("code");
-    let line = format!(
-        "trap '' HUP; '{}' {}; echo $? >'{}'",
-        env!("CARGO_BIN_EXE_sp"),
-        begun.command.join(" "),
-        code.display()
-    );
-    let socket = tempfile::tempdir().unwrap();
-    let socket = socket.path().join("tmux").to_str().unwrap().to_owned();
+    let line = format!("exec '{}' {}", env!("CARGO_BIN_EXE_sp"), begun.command.join(" "));
+    let place = tempfile::tempdir().unwrap();
+    let socket = place.path().join("tmux").to_str().unwrap().to_owned();
     let tmux = |args: &[&str]| repo.run("tmux", [&["-S", &socket, "-f", "/dev/null"], args].concat());
     tmux(&["new-session", "-d", "-x", "120", "-y", "40", &line]);
     repo.until_file(&repo.tmp().join("asleep"));
+    let sp: i32 = tmux(&["display-message", "-p", "#{pane_pid}"]).trim().parse().unwrap();
     tmux(&["kill-server"]);
-    repo.until("sp has ended", || fs::read_to_string(&code).is_ok_and(|text| !text.is_empty()));
-    assert_eq!(fs::read_to_string(&code).unwrap().trim(), "130");
+    repo.until("sp has ended", || !is_alive(sp));
+    let why = repo.events().last().map(|event| event["why"].clone());
+    assert_eq!(why, Some("SIGHUP".into()));
     awake(repo);
     repo.must_equal(&stopped(&begun.bead));
     begun.go_on(GoOn::Rerun).run().success();

@@ -38,6 +38,7 @@ pub struct Repo {
     slot: OnceCell<Rc<Slot>>,
     numbers: Cell<u32>,
     told: RefCell<Vec<String>>,
+    killed: Cell<bool>,
 }
 
 impl Repo {
@@ -57,7 +58,15 @@ impl Repo {
             fs::rename(base.join("pager"), &root).unwrap();
         }
         let told = RefCell::default();
-        Self { base, root, directory: Some(directory), slot: OnceCell::new(), numbers: Cell::new(0), told }
+        Self {
+            base,
+            root,
+            directory: Some(directory),
+            slot: OnceCell::new(),
+            numbers: Cell::new(0),
+            told,
+            killed: Cell::new(false),
+        }
     }
 
     /// Returns the root of the main checkout.
@@ -221,6 +230,15 @@ impl Repo {
 
     pub(super) fn tell(&self, what: String) {
         self.told.borrow_mut().push(what);
+    }
+
+    pub(super) fn note_kill(&self) {
+        self.killed.set(true);
+    }
+
+    /// Returns whether an sp of this repository was killed.
+    pub(super) fn was_killed(&self) -> bool {
+        self.killed.get()
     }
 
     /// Prints all that may help to understand a failure.

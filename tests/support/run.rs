@@ -156,6 +156,9 @@ impl<'a> Running<'a> {
             stdout: text(&self.files[0]),
             stderr: text(&self.files[1]),
         };
+        if run.status.signal() == Some(Signal::KILL.as_raw()) {
+            self.repo.note_kill();
+        }
         self.repo.tell(format!("{run}"));
         run
     }

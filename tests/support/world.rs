@@ -257,7 +257,9 @@ impl<'a> Reading<'a> {
         }
         for name in names(&self.repo.tmp()) {
             // The boundary of the sessions, and what node and pi keep between runs.
-            if !["specialists-pi-extensions", "jiti", "node-compile-cache"].contains(&name.as_str()) {
+            // A killed sp can't take its scratch files with it; a temporary directory is where they may stay.
+            let is_scratch = name.starts_with(".tmp") && self.repo.was_killed();
+            if !is_scratch && !["specialists-pi-extensions", "jiti", "node-compile-cache"].contains(&name.as_str()) {
                 self.fault(format!("{name} is left in the temporary directory"));
             }
         }
@@ -327,6 +329,10 @@ fn job_facts(repo: &Repo, row: &Row) -> (String, Vec<String>) {
     if status.trim_end() != row.json {
         faults.push(format!("status.json is {status}, the database has {}", row.json));
     }
+    let (counted, spent) = (input_tokens(&row.json), session_tokens(&dir.join("session.jsonl"), job));
+    if counted != spent {
+        faults.push(format!("its row counts {counted} input tokens, its session {spent}"));
+    }
     if let Some(pid) = row.pid {
         faults.push(format!("its row still names process {pid}"));
     }
@@ -356,6 +362,21 @@ fn session_answers(file: &Path) -> Vec<String> {
             parts.iter().filter_map(|part| part["text"].as_str()).collect::<String>()
         })
         .collect()
+}
+
+/// The input tokens of a job's record, cached ones left out.
+fn input_tokens(json: &str) -> u64 {
+    let row: Value = serde_json::from_str(json).unwrap();
+    row["totals"]["input_tokens"].as_u64().unwrap()
+}
+
+/// The input tokens of all answers in a session file since the task of a job was given.
+fn session_tokens(file: &Path, job: &str) -> u64 {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let mark = format!("(sp job {job})");
+    let since = text.lines().skip_while(|line| !line.contains(&mark));
+    let messages = since.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    messages.filter_map(|entry| entry["message"]["usage"]["input"].as_u64()).sum()
 }
 
 fn named(holder: &str) -> String {

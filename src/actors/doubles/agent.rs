@@ -258,7 +258,7 @@ impl Pi {
             "clear_queue" => answer["data"] = json!({"steering": [], "followUp": []}),
             "get_last_assistant_text" => {
                 // Where there is no text pi leaves the key out.
-                let said = self.said.lock().unwrap().clone();
+                let said = self.said.lock().unwrap().clone().or(script.text.map(str::to_owned));
                 answer["data"] = said.map_or_else(|| json!({}), |text| json!({"text": text}));
             }
             _ => {}

@@ -49,6 +49,8 @@ pub(in crate::actors) struct Script {
     pub(in crate::actors) complaint: &'static str,
     /// Messages that the session holds at the start.
     pub(in crate::actors) messages: usize,
+    /// The last text of the model that it holds at the start.
+    pub(in crate::actors) text: Option<&'static str>,
 }
 
 impl Script {

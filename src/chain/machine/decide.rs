@@ -169,8 +169,10 @@ impl Draft {
         if !self.chain.must_reread {
             return;
         }
+        // Given up or published: both may be closed by ourselves already, with the word about it lost.
+        let closing = self.chain.abandoning.is_some() || self.chain.publishing;
         for (what, status) in [("contract bead", &view.root), ("molecule", &view.molecule)] {
-            if status.as_deref().is_none_or(|status| status == "closed") && self.chain.abandoning.is_none() {
+            if status.as_deref().is_none_or(|status| status == "closed") && !closing {
                 let state = if status.is_none() { "gone" } else { "closed" };
                 return self.push(ChainEvent::Cancelled { why: format!("the {what} is {state}") });
             }

@@ -29,8 +29,8 @@ fn unusable() -> JobInput {
     JobInput::Judged(Reading::Unusable { problem: "no JSON".into(), re_ask: "give JSON".into() })
 }
 
-fn run(resumed: bool, inputs: Vec<JobInput>) -> (JobState, Vec<JobEffect>) {
-    let mut job = JobState::new(resumed);
+fn run(held: Held, inputs: Vec<JobInput>) -> (JobState, Vec<JobEffect>) {
+    let mut job = JobState::new(held);
     let effects = inputs.into_iter().flat_map(|input| step(&mut job, input)).collect();
     (job, effects)
 }
@@ -60,7 +60,7 @@ fn a_good_turn_is_read_judged_persisted_closed_and_reported_in_this_order() {
     let mut inputs = vec![ready()];
     inputs.extend(turn());
     inputs.extend([answer(Verdict::Passed { remark: None }), exit()]);
-    let (_, effects) = run(false, inputs);
+    let (_, effects) = run(Held::Nothing, inputs);
     let outcome = Outcome::Answered { verdict: Verdict::Passed { remark: None }, summary: "s".into() };
     let expected = [
         JobEffect::Prompt(PromptKind::Full),
@@ -75,15 +75,27 @@ fn a_good_turn_is_read_judged_persisted_closed_and_reported_in_this_order() {
 
 #[test]
 fn what_is_said_first_depends_on_what_the_session_holds() {
-    for (case, resumed, messages, expected) in [
-        ("a fresh session", false, 0, PromptKind::Full),
-        ("a new round on an older session", false, 9, PromptKind::Full),
-        ("a later incarnation of the same job", true, 9, PromptKind::GoOn),
-        ("a session file that pi could not use", true, 0, PromptKind::Full),
+    let full = JobEffect::Prompt(PromptKind::Full);
+    for (case, held, messages, expected) in [
+        ("a fresh session", Held::Nothing, 0, full.clone()),
+        ("a new round on an older session", Held::Nothing, 9, full.clone()),
+        ("a later incarnation of the same job", Held::Task, 9, JobEffect::Prompt(PromptKind::GoOn)),
+        ("an answer that nobody judged", Held::Answer, 9, JobEffect::ReadText),
+        ("a session file that pi could not use", Held::Task, 0, full.clone()),
+        ("an answer that pi could not use", Held::Answer, 0, full),
     ] {
-        let (_, effects) = run(resumed, vec![JobInput::SessionReady { messages }]);
-        assert_eq!(effects, [JobEffect::Prompt(expected)], "{case}");
+        let (_, effects) = run(held, vec![JobInput::SessionReady { messages }]);
+        assert_eq!(effects, [expected], "{case}");
     }
+}
+
+#[test]
+fn an_answer_that_was_written_before_the_crash_is_judged_as_if_just_heard() {
+    let heard = [ready(), JobInput::TextRead(Some("t".into())), unusable()];
+    let (job, effects) = run(Held::Answer, heard.to_vec());
+    assert_eq!(job.phase, JobPhase::Working);
+    let asked = JobEffect::Prompt(PromptKind::ReAsk("give JSON".into()));
+    assert_eq!(effects, [JobEffect::ReadText, JobEffect::Judge(Some("t".into())), asked]);
 }
 
 #[test]
@@ -91,13 +103,13 @@ fn an_unusable_answer_is_asked_for_once_more() {
     let mut inputs = vec![ready()];
     inputs.extend(turn());
     inputs.push(unusable());
-    let (job, effects) = run(false, inputs.clone());
+    let (job, effects) = run(Held::Nothing, inputs.clone());
     assert_eq!(job.phase, JobPhase::Working);
     assert_eq!(effects.last(), Some(&JobEffect::Prompt(PromptKind::ReAsk("give JSON".into()))));
 
     inputs.extend(turn());
     inputs.extend([unusable(), exit()]);
-    let (_, effects) = run(false, inputs);
+    let (_, effects) = run(Held::Nothing, inputs);
     assert_eq!(reported(&effects), Some(&Outcome::NoAnswer { problem: "no JSON".into() }));
 }
 
@@ -109,7 +121,7 @@ fn a_partial_result_earns_one_more_turn() {
     inputs.push(partial());
     inputs.extend(turn());
     inputs.extend([partial(), exit()]);
-    let (_, effects) = run(false, inputs);
+    let (_, effects) = run(Held::Nothing, inputs);
     assert!(effects.contains(&JobEffect::Prompt(PromptKind::ExtraTurn("half".into()))));
     let verdict = Verdict::Again { why: "half".into() };
     assert_eq!(reported(&effects), Some(&Outcome::Answered { verdict, summary: "s".into() }));
@@ -131,7 +143,7 @@ fn every_way_to_fail_has_its_code_and_says_whether_a_second_try_makes_sense() {
         ("silence", vec![ready(), JobInput::Stalled { silence_ms: 300_000 }, exit()], "stalled", true),
         ("too long", vec![ready(), JobInput::TimedOut { limit_ms: 1 }, exit()], "timed_out", true),
     ] {
-        let (job, effects) = run(false, inputs);
+        let (job, effects) = run(Held::Nothing, inputs);
         assert_eq!(job.phase, JobPhase::Ended, "{case}");
         match reported(&effects) {
             Some(Outcome::Failed { retry: said, code: found, .. }) => {
@@ -147,11 +159,12 @@ fn a_stop_aborts_the_turn_first_and_ends_the_process_after() {
     let stopped = Outcome::Stopped;
     let tail = [JobEffect::Persist(stopped.clone()), JobEffect::Kill, JobEffect::Report(stopped)];
     for (case, answer_to_abort) in [("the agent comes to rest", quiet()), ("it does not", JobInput::GraceOver)] {
-        let (_, effects) = run(false, vec![ready(), JobInput::StopAsked, JobInput::StopAsked, answer_to_abort, exit()]);
+        let (_, effects) =
+            run(Held::Nothing, vec![ready(), JobInput::StopAsked, JobInput::StopAsked, answer_to_abort, exit()]);
         assert_eq!(effects[1], JobEffect::Abort, "{case}");
         assert_eq!(effects[2..], tail, "{case}");
     }
-    let (_, effects) = run(false, vec![JobInput::StopAsked, exit()]);
+    let (_, effects) = run(Held::Nothing, vec![JobInput::StopAsked, exit()]);
     assert_eq!(effects, tail, "a session that is still coming up is ended at once");
 }
 
@@ -160,7 +173,7 @@ fn an_answer_that_is_out_counts_though_a_stop_comes() {
     let mut inputs = vec![ready()];
     inputs.extend(turn());
     inputs.extend([JobInput::StopAsked, answer(Verdict::Passed { remark: None }), exit()]);
-    let (_, effects) = run(false, inputs);
+    let (_, effects) = run(Held::Nothing, inputs);
     assert!(matches!(reported(&effects), Some(Outcome::Answered { .. })));
 }
 
@@ -175,7 +188,7 @@ fn there_is_exactly_one_report_whatever_comes_after() {
     ];
     let mut inputs = vec![ready(), exit()];
     inputs.extend(late);
-    let (_, effects) = run(false, inputs);
+    let (_, effects) = run(Held::Nothing, inputs);
     assert_eq!(effects.iter().filter(|effect| matches!(effect, JobEffect::Report(_))).count(), 1);
     assert_eq!(effects.iter().filter(|effect| matches!(effect, JobEffect::Persist(_))).count(), 1);
 }

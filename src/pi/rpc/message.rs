@@ -1,6 +1,7 @@
 //! Messages of a session. Only the model's answers are looked into.
 
 use std::borrow::Cow;
+use std::ops::AddAssign;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -103,6 +104,18 @@ pub struct Usage {
     /// Cost in US dollars, by pi's price table.
     #[serde(deserialize_with = "total_cost", rename = "cost")]
     pub cost_usd: f64,
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+        self.reasoning += other.reasoning;
+        self.total += other.total;
+        self.cost_usd += other.cost_usd;
+    }
 }
 
 fn total_cost<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {

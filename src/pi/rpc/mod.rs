@@ -10,7 +10,5 @@ mod text;
 pub use command::{Command, Encoder};
 pub use decode::{Line, decode};
 pub use event::{BlockKind, BlockPhase, PiEvent};
-#[cfg(test)]
-pub use message::Usage;
-pub use message::{AssistantEnd, Role, StopReason};
+pub use message::{AssistantEnd, Role, StopReason, Usage};
 pub use response::{Response, SessionState};

@@ -46,6 +46,27 @@ fn events_that_the_file_has_are_not_appended_again() {
 }
 
 #[test]
+fn after_a_crash_file_and_rows_are_brought_together() {
+    let [start, text, tool, end] =
+        [(1, "run_start"), (2, "text"), (3, "tool"), (4, "run_complete")].map(|(seq, kind)| event(seq, kind));
+    for (case, in_file, stored, lacking, then_in_file) in [
+        ("nothing was lost", &[&start, &text][..], &[&start, &text][..], &[][..], &[&start, &text][..]),
+        ("the file is ahead", &[&start, &text, &tool], &[&start], &[&text, &tool], &[&start, &text, &tool]),
+        ("the file is behind", &[&start], &[&start, &text, &tool], &[], &[&start, &text, &tool]),
+        ("an end that was not settled", &[&start, &text, &end], &[&start], &[&text], &[&start, &text]),
+        ("an end alone", &[&end], &[], &[], &[]),
+    ] {
+        let (_repo, dir) = job_dir();
+        let rows = |events: &[&JobEventRow]| events.iter().map(|event| (*event).clone()).collect::<Vec<_>>();
+        JobFiles::open(dir.clone()).unwrap().append_events(&rows(in_file)).unwrap();
+        let mut files = JobFiles::open(dir.clone()).unwrap();
+        assert_eq!(files.mend(&rows(stored)).unwrap(), rows(lacking), "{case}");
+        assert_eq!(dir.read_events().unwrap().events, rows(then_in_file), "{case}");
+        assert_eq!(files.last_seq(), then_in_file.last().map_or(0, |event| event.seq), "{case}");
+    }
+}
+
+#[test]
 fn a_line_cut_off_by_a_crash_costs_that_line_alone() {
     let whole = format!("{}\n{}\n", event(1, "run_start").json, event(2, "text").json);
     let first = event(1, "run_start").json.len() + 1;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::actors::doubles::{Act, EXECUTOR_DONE, Script, asks, delta};
 use crate::chain::verdict::Verdict;
+use crate::pi::{SessionTask, Usage};
 
 fn passed() -> Outcome {
     let summary = "status success: the last page is right".to_owned();
@@ -100,9 +101,26 @@ async fn an_empty_answer_is_no_answer_and_no_crash() {
 #[tokio::test(start_paused = true)]
 async fn a_session_that_holds_the_task_is_told_to_go_on() {
     let script = Script { messages: 3, ..Script::says([EXECUTOR_DONE]) };
-    let mut bench = Bench::start_with(StubAgent::plays([script]), "executor", |prepared| prepared.resumed = true).await;
+    let mut bench = Bench::start_with(StubAgent::plays([script]), "executor", |prepared| {
+        prepared.task = Some(SessionTask::default());
+    })
+    .await;
     bench.end().await;
     assert_eq!(bench.agent.only().prompts(), ["go on"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_the_session_holds_already_is_read_and_nothing_is_asked() {
+    let script = Script { messages: 3, text: Some(EXECUTOR_DONE), ..Script::says([]) };
+    let usage = Usage { input: 40, output: 2, ..Default::default() };
+    let held = SessionTask { is_answered: true, turns: 2, tools: 1, usage };
+    let mut bench =
+        Bench::start_with(StubAgent::plays([script]), "executor", |prepared| prepared.task = Some(held)).await;
+    assert_eq!(bench.end().await, passed());
+    assert!(bench.agent.only().prompts().is_empty());
+    let totals = bench.row().totals;
+    assert_eq!((totals.turns, totals.tool_calls, totals.input_tokens), (2, 1, 40), "what was used before counts");
+    bench.must_agree();
 }
 
 #[tokio::test(start_paused = true)]
