@@ -23,6 +23,11 @@ fn a_branch_or_a_path_that_is_not_the_chain_s_is_refused() {
         door.refuses(args, 3, "foreign_branch", &[&branch, "git log"]);
     }
     repo.git(["branch", "-q", "-D", &branch]);
+    repo.git(["branch", "feature"]);
+    for args in [&run[..], &dry] {
+        door.refuses(args, 3, "branch_in_the_way", &[&branch, "git branch -m feature"]);
+    }
+    repo.git(["branch", "-q", "-D", "feature"]);
 
     let trees = repo.root().join(".worktrees");
     let path = trees.join(format!("{bead}/{bead}-executor"));
