@@ -137,6 +137,7 @@ fn scrutiny_is_stated_by_flag_variable_contract_or_formula_and_never_below_the_f
     };
     let (plain, stated) = (bead("", "src/pager.sh"), bead(" scrutiny=\"low\"", "src/pager.sh"));
     let (auth, hooks) = (bead(" scrutiny=\"low\"", "src/auth/login.sh"), bead("", ".githooks/pre-commit"));
+    let before = look(&repo, repo.root());
     for (bead, args, expected) in [
         (&plain, &[][..], ["medium", "medium"]),
         (&plain, &["--var", "scrutiny=high"], ["high", "high"]),
@@ -150,10 +151,11 @@ fn scrutiny_is_stated_by_flag_variable_contract_or_formula_and_never_below_the_f
         (&hooks, &[], ["medium", "critical"]),
     ] {
         let args = [&["chain", "run", CODE_STANDARD, "--bead", bead, "--dry-run"][..], args].concat();
-        let shown = Door::of(&repo).only_shows(&args);
+        let shown = Door::of(&repo).shows(&args);
         assert_eq!(["stated", "effective"].map(|name| shown["scrutiny"][name].as_str().unwrap()), expected, "{args:?}");
         let raised = expected[0] != expected[1];
         assert_eq!(findings(&shown).contains(&"scrutiny_escalated"), raised, "{args:?}: {shown}");
         assert_eq!(shown["scrutiny"]["escalations"].as_array().unwrap().is_empty(), !raised, "{args:?}: {shown}");
     }
+    before.assert_untouched(&repo, repo.root());
 }

@@ -20,15 +20,16 @@ fn a_finished_chain_is_shown_by_its_id_and_its_bead_and_takes_no_more_orders() {
     let (chain, door) = (repo.chain(), Door::of(&repo));
     let jobs = ["executor", "reviewer"].map(|step| repo.job(step, 1));
 
+    let before = look(&repo, repo.root());
     // The chain is there by either name, and a second run only shows it.
     for name in [&chain, &bead] {
-        let shown = door.only_shows(&["chain", "show", name]);
+        let shown = door.shows(&["chain", "show", name]);
         assert_eq!((&shown["chain_id"], &shown["status"]), (&json!(chain), &json!("ready_to_merge")));
-        assert_eq!(door.only_shows(&["chain", "stop", name])["was_running"], false);
-        let graph = door.only_shows(&["chain", "graph", name, "--format", "mermaid"]);
+        assert_eq!(door.shows(&["chain", "stop", name])["was_running"], false);
+        let graph = door.shows(&["chain", "graph", name, "--format", "mermaid"]);
         assert_eq!((&graph["formula"], &graph["critical_path"]), (&json!(PAIR), &json!(["executor", "reviewer"])));
         assert!(graph["picture"].as_str().unwrap().contains("passed"), "{graph}");
-        let ids: Vec<String> = door.only_shows(&["ps", name])["jobs"]
+        let ids: Vec<String> = door.shows(&["ps", name])["jobs"]
             .as_array()
             .unwrap()
             .iter()
@@ -36,15 +37,15 @@ fn a_finished_chain_is_shown_by_its_id_and_its_bead_and_takes_no_more_orders() {
             .collect();
         assert!(jobs.iter().all(|job| ids.contains(job)), "{ids:?}");
     }
-    assert_eq!(door.only_shows(&run)["status"], "ready_to_merge");
-    assert_eq!(door.only_shows(&["chain", "list"])["chains"][0]["id"], json!(chain));
-    let answer = door.only_shows(&["result", &jobs[1]])["output"].as_str().unwrap().to_owned();
+    assert_eq!(door.shows(&run)["status"], "ready_to_merge");
+    assert_eq!(door.shows(&["chain", "list"])["chains"][0]["id"], json!(chain));
+    let answer = door.shows(&["result", &jobs[1]])["output"].as_str().unwrap().to_owned();
     assert!(answer.contains("\"PASS\""), "{answer}");
     let feed = repo.sp(["feed", &chain]).success();
     for word in ["opened", "worktree", "dispatch", "read", "edit", "answer", "closed", "ready"] {
         assert!(feed.contains(word), "no `{word}` in the feed:\n{feed}");
     }
-    assert_eq!(door.only_shows(&["doctor"])["usable"], true);
+    assert_eq!(door.shows(&["doctor"])["usable"], true);
 
     for (args, exit, code, words) in [
         (vec!["chain", "resume", &chain], 3, "not_merged", vec!["git merge --no-ff"]),
@@ -59,12 +60,13 @@ fn a_finished_chain_is_shown_by_its_id_and_its_bead_and_takes_no_more_orders() {
         (vec!["result", &chain], 4, "no_such_job", vec!["sp ps --all"]),
         (vec!["result", ""], 4, "no_such_job", vec!["sp ps --all"]),
     ] {
-        door.refuses(&args, exit, code, &words);
+        door.tells(&args, exit, code, &words);
     }
     let step = format!("{chain}-executor");
-    door.refuses(&["chain", "run", PAIR, "--bead", &step], 3, "bead_is_step", &[&format!("--bead {bead}")]);
+    door.tells(&["chain", "run", PAIR, "--bead", &step], 3, "bead_is_step", &[&format!("--bead {bead}")]);
     let other = repo.rehearse().round("executor", [says(done())]).round("reviewer", [says(pass())]).write();
-    door.refuses(&["chain", "run", PAIR, "--bead", &bead, "--rehearse", &other], 3, "other_model", &["another script"]);
+    door.tells(&["chain", "run", PAIR, "--bead", &bead, "--rehearse", &other], 3, "other_model", &["another script"]);
+    before.assert_untouched(&repo, repo.root());
     repo.must_equal(&Expected::pair(&bead).ready());
 }
 
@@ -80,17 +82,17 @@ fn a_blocked_chain_wants_a_word_and_one_that_is_over_wants_none() {
     repo.sp(run).code(7);
     let (chain, door) = (repo.chain(), Door::of(&repo));
     let model = Expected::pair(&bead).passes("executor").blocks("reviewer", "rejected");
-    for name in [&chain, &bead] {
-        door.refuses(&["chain", "resume", name], 7, "needs_note", &["reviewer", "--note", "sp chain show"]);
-    }
-    door.refuses(&["chain", "resume", &bead, "--accept", "executor"], 3, "step_not_blocked", &["executor"]);
-    // What is shown of it is a report; its status is that of a chain that waits for people.
     let before = look(&repo, repo.root());
+    for name in [&chain, &bead] {
+        door.tells(&["chain", "resume", name], 7, "needs_note", &["reviewer", "--note", "sp chain show"]);
+    }
+    door.tells(&["chain", "resume", &bead, "--accept", "executor"], 3, "step_not_blocked", &["executor"]);
+    // What is shown of it is a report; its status is that of a chain that waits for people.
     door.tells_as_json(&run, 7, "chain_blocked", &["reviewer (rejected)"]);
-    before.assert_untouched(&repo, repo.root());
     let other = repo.rehearse().round("executor", [says(done())]).round("reviewer", [says(pass())]).write();
     let resume = ["chain", "resume", &bead, "--note", "n", "--rehearse", &other];
-    door.refuses(&resume, 3, "other_model", &["another script", "sp chain resume"]);
+    door.tells(&resume, 3, "other_model", &["another script", "sp chain resume"]);
+    before.assert_untouched(&repo, repo.root());
     repo.must_equal(&model);
 
     repo.sp(["chain", "abandon", &chain, "--reason", "by mistake"]).success();
@@ -99,7 +101,7 @@ fn a_blocked_chain_wants_a_word_and_one_that_is_over_wants_none() {
         &["chain", "abandon", &chain, "--reason", "r"],
         &["chain", "resume", &chain, "--accept", "reviewer"],
     ] {
-        door.refuses(args, 3, "chain_over", &["abandoned", "sp chain show"]);
+        door.tells(args, 3, "chain_over", &["abandoned", "sp chain show"]);
     }
     assert_eq!(door.only_shows(&["chain", "list"])["chains"], json!([]));
     assert_eq!(door.only_shows(&["chain", "list", "--all"])["chains"][0]["status"], "abandoned");

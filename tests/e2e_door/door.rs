@@ -157,10 +157,16 @@ impl<'a> Door<'a> {
     /// Asserts that a command succeeds and changes nothing; returns its JSON.
     pub fn only_shows(&self, args: &[&str]) -> Value {
         let before = look(self.repo, &self.directory);
+        let shown = self.shows(args);
+        before.assert_untouched(self.repo, &self.directory);
+        shown
+    }
+
+    /// Asserts that a command succeeds; returns its JSON.
+    pub fn shows(&self, args: &[&str]) -> Value {
         let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
         let run = self.order(&args).run();
         let _ = run.success();
-        before.assert_untouched(self.repo, &self.directory);
         run.json()
     }
 }

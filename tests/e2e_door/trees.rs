@@ -19,23 +19,20 @@ fn a_branch_or_a_path_that_is_not_the_chain_s_is_refused() {
     door.refuses(&run, 3, "branch_elsewhere", &[&branch, "/elsewhere", "git worktree list"]);
     repo.git(["-C", elsewhere.to_str().unwrap(), "commit", "-q", "--allow-empty", "-m", "mine"]);
     repo.git(["worktree", "remove", elsewhere.to_str().unwrap()]);
-    for args in [&run[..], &dry] {
-        door.refuses(args, 3, "foreign_branch", &[&branch, "git log"]);
-    }
+    door.refuses(&run, 3, "foreign_branch", &[&branch, "git log"]);
+    door.tells_as_json(&dry, 3, "foreign_branch", &[&branch]);
     repo.git(["branch", "-q", "-D", &branch]);
     repo.git(["branch", "feature"]);
-    for args in [&run[..], &dry] {
-        door.refuses(args, 3, "branch_in_the_way", &[&branch, "git branch -m feature"]);
-    }
+    door.refuses(&run, 3, "branch_in_the_way", &[&branch, "git branch -m feature"]);
+    door.tells_as_json(&dry, 3, "branch_in_the_way", &[&branch]);
     repo.git(["branch", "-q", "-D", "feature"]);
 
     let trees = repo.root().join(".worktrees");
     let path = trees.join(format!("{bead}/{bead}-executor"));
     fs::create_dir_all(&path).unwrap();
     fs::write(path.join("mine"), "x").unwrap();
-    for args in [&run[..], &dry] {
-        door.refuses(args, 3, "worktree_occupied", &[path.to_str().unwrap()]);
-    }
+    door.refuses(&run, 3, "worktree_occupied", &[path.to_str().unwrap()]);
+    door.tells_as_json(&dry, 3, "worktree_occupied", &[path.to_str().unwrap()]);
     fs::remove_dir_all(&path).unwrap();
     fs::write(&path, "a file").unwrap();
     door.refuses(&run, 3, "worktree_occupied", &[path.to_str().unwrap()]);
