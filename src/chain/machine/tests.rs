@@ -296,6 +296,23 @@ fn a_contract_bead_closed_by_somebody_else_cancels_the_chain() {
 }
 
 #[test]
+fn beads_that_we_closed_before_the_crash_do_not_cancel_what_closed_them() {
+    let closed = |bead: &str| BeadsView {
+        root: Some(if bead == "both" { "closed" } else { "in_progress" }.to_owned()),
+        molecule: Some("closed".to_owned()),
+        steps: std::collections::BTreeMap::new(),
+    };
+    let again = |chain, view| after(chain, vec![ChainInput::Started { incarnation: 2 }, ChainInput::BeadsRead(view)]);
+    let ready = after(executor_done(), Vec::new());
+    let ready = evolve(evolve(ready, &ChainEvent::ChainReady { tip: "c1".into() }), &ChainEvent::PublishRequested);
+    let published = again(ready, closed("both"));
+    assert_eq!((published.status.clone(), outstanding(&published)), (Status::Ready, vec![ChainEffect::ClosePublished]));
+
+    let given_up = after(running(), vec![ChainInput::AbandonAsked { reason: "no".into() }]);
+    assert_eq!(outstanding(&again(given_up, closed("molecule"))), [ChainEffect::FreeRoot]);
+}
+
+#[test]
 fn a_stop_ends_running_jobs_lets_short_work_finish_and_is_undone_by_the_next_start() {
     let chain = after(executor_done(), vec![ready(&["seconder", "obligations"]), claimed("seconder", 1)]);
     let chain = after(chain, vec![claimed("obligations", 1), ChainInput::StopAsked { why: "Ctrl-C".into() }]);
