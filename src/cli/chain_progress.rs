@@ -59,10 +59,11 @@ impl Progress {
             return;
         }
         let text = printable(text);
+        // A lost remark is no reason to end: a terminal that goes away is heard of by its signal.
+        let write = || drop(io::Write::write_all(&mut io::stderr(), format!("{text}\n").as_bytes()));
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            // A lost remark is no reason to end.
-            None => drop(io::Write::write_all(&mut io::stderr(), format!("{text}\n").as_bytes())),
+            Some(bar) => bar.suspend(write),
+            None => write(),
         }
     }
 

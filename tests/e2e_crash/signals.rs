@@ -73,8 +73,11 @@ fn a_second_ctrl_c_ends_at_once() {
     begun.repo.until_file(&hold.with_extension("seen"));
     run.signal(Signal::INT);
     run.until_it_says("stopping (Ctrl-C)");
-    // bd does not answer, so nothing else could end it.
-    run.signal(Signal::INT);
+    // bd does not answer, so nothing else could end it. Signals close together are one, so we insist.
+    begun.repo.until("it has ended", || {
+        run.signal(Signal::INT);
+        !is_alive(run.pid())
+    });
     let end = run.wait();
     end.code(130);
     assert!(end.stderr.contains(&format!("sp chain resume {}", begun.repo.chain())), "{end}");
