@@ -38,6 +38,8 @@ impl Orchestrator {
             orders.push(Operator::Resume { note, from: Some(from.clone()) });
         }
         match row.status {
+            // What was asked for before is carried out first.
+            _ if state.is_in_debt() => {}
             ChainStatus::Blocked if orders.is_empty() => {
                 let waits = |(step, state): (&crate::chain::shape::Step, &crate::chain::machine::StepState)| {
                     matches!(state.phase, Phase::Blocked { .. }).then(|| step.id.to_string())

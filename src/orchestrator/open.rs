@@ -12,6 +12,7 @@ use super::builder::{Orchestrator, owner_is_alive};
 use super::compose::Composed;
 use super::error::OrchestratorError;
 use super::handle::ChainHandle;
+use super::report::folded;
 use super::request::{Kept, RunRequest, Started};
 use crate::actors::{ChainsMsg, CoordinatorArgs, PolicyMsg, Settings, event_body};
 use crate::chain::machine::{ChainEvent, Limits, Opening};
@@ -31,10 +32,10 @@ impl Orchestrator {
         if let Some(row) = self.live_chain(&request)? {
             return self.go_on(row, request.rehearse.as_deref(), Vec::new()).await;
         }
-        let script = self.read_files(&request)?;
-        // Of bd's calls this comes first: another version answers what was not asked.
+        // Which bd this is comes first: another version answers what was not asked.
         let info = self.ground.tracker.probe().await?;
         self.refuse_unrecorded(&request).await?;
+        let script = request.rehearse.as_deref().map(load).transpose()?;
         let composed = self.composed(&request, None).await?;
         if let (Some((script, _)), Some(file)) = (&script, &request.rehearse) {
             covered(script, &composed.shape, file)?;
@@ -194,7 +195,8 @@ impl Orchestrator {
             at_ms: self.ground.clock.now_ms(),
             is_alive: Box::new(owner_is_alive),
         };
-        let resting = matches!(row.status, ChainStatus::Blocked | ChainStatus::ReadyToMerge);
+        let rests = matches!(row.status, ChainStatus::Blocked | ChainStatus::ReadyToMerge);
+        let resting = rests && !folded(&Reader::open(&self.ground.layout.database())?, &row)?.is_in_debt();
         let epoch = match self.doors.store.write(take).await? {
             Ownership::Owned { epoch } => epoch,
             Ownership::HeldBy(owner) => {

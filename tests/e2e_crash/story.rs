@@ -10,6 +10,8 @@ pub struct Story {
     script: fn(&Repo) -> String,
     /// What it must leave behind, killed or not.
     pub model: fn(&str) -> Expected,
+    /// How its last command ends.
+    pub code: i32,
     /// Its log when nobody kills it.
     pub log: LazyLock<Vec<String>>,
 }
@@ -19,6 +21,7 @@ pub static SHORT: Story = Story {
     formula: PAIR,
     script: |repo| repo.rehearse().round("executor", [fixes(), says(done())]).round("reviewer", [says(pass())]).write(),
     model: |bead| Expected::pair(bead).ready(),
+    code: 0,
     log: LazyLock::new(|| SHORT.unhurt()),
 };
 
@@ -34,7 +37,24 @@ pub static LOOP: Story = Story {
             .write()
     },
     model: |bead| Expected::pair(bead).passes("executor").sends_back("reviewer", "executor").ready(),
+    code: 0,
     log: LazyLock::new(|| LOOP.unhurt()),
+};
+
+/// executor → reviewer, who rejects the change.
+pub static REJECTED: Story = Story {
+    formula: PAIR,
+    script: |repo| {
+        repo.rehearse()
+            .round("executor", [fixes(), says(done())])
+            .round("executor", [writes("src/size.sh", "# size > 0\n"), says(done())])
+            .round("reviewer", [says(review_fail("sizes of zero are not thought of"))])
+            .round("reviewer", [says(pass())])
+            .write()
+    },
+    model: |bead| Expected::pair(bead).passes("executor").blocks("reviewer", "rejected"),
+    code: 7,
+    log: LazyLock::new(|| REJECTED.unhurt()),
 };
 
 /// All six steps of code-standard.
@@ -51,6 +71,7 @@ pub static WHOLE: Story = Story {
             .write()
     },
     model: |bead| Expected::code_standard(bead).ready(),
+    code: 0,
     log: LazyLock::new(|| WHOLE.unhurt()),
 };
 
@@ -93,7 +114,7 @@ impl Story {
 
     fn unhurt(&self) -> Vec<String> {
         let begun = self.begin();
-        begun.repo.sp(&begun.command).success();
+        begun.repo.sp(&begun.command).code(self.code);
         begun.repo.must_equal(&(self.model)(&begun.bead));
         begun.repo.story()
     }

@@ -305,6 +305,17 @@ impl ChainState {
         self.active().all(|(_, _, activity)| *activity == Activity::Interrupted)
     }
 
+    /// Returns whether something that was asked for is stored and not carried out: a process died over it.
+    pub fn is_in_debt(&self) -> bool {
+        let unnoted = |state: &StepState| matches!(state.phase, Phase::Blocked { noted: false, .. });
+        self.asked.is_some()
+            || self.abandoning.is_some()
+            || self.publishing
+            || self.reopening.is_some()
+            || !self.at_rest()
+            || self.steps.values().any(unnoted)
+    }
+
     /// Returns whether a running job of this step is unwanted: a stop, an abandonment or a round is on its way.
     pub fn is_halting(&self, step: &StepId) -> bool {
         self.stopping.is_some()
