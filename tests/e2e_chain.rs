@@ -27,7 +27,29 @@ fn code_standard_runs_its_six_steps_and_is_ready_to_merge() {
     let (repo, bead) = begin();
     let script = shipped("code-standard-demo.json");
     let run = repo.sp(["chain", "run", CODE_STANDARD, "--bead", &bead, "--rehearse", &script]);
-    insta::assert_snapshot!(run.success());
+    insta::assert_snapshot!(run.success(), @r#"
+[CHAIN] ready to merge: 6 of 6 steps passed
+
+  ✓ executor             passed [TIME]  1 round(s)     16k in    460 out     $0.01  [JOB executor.1]  status success: page_count rounds up now, so a last page that is not full is cou
+  ✓ seconder             passed [TIME]  1 round(s)    5.7k in    130 out    <$0.01  [JOB seconder.1]  overall_verdict PASS
+  ✓ test-engineer        passed [TIME]  1 round(s)     14k in    575 out     $0.01  [JOB test-engineer.1]  status tests_written: A regression test for the last page: short, full, of one l
+  ✓ test-runner          passed [TIME]  1 round(s)    8.1k in    145 out    <$0.01  [JOB test-runner.1]  status passed
+  ✓ obligations-scanner  passed [TIME]  1 round(s)    5.8k in    100 out    <$0.01  [JOB obligations-scanner.1]  verdict CLEAN
+  ✓ reviewer             passed [TIME]  1 round(s)    7.7k in    270 out     $0.01  [JOB reviewer.1]  verdict PASS: The cause is fixed, not the symptom.
+
+  bead      [BEAD] by code-standard
+  scrutiny  medium
+  base      main [COMMIT]
+  branch    feature/[BEAD]-executor [COMMIT]
+  worktree  [REPO]/.worktrees/[BEAD]/[BEAD]-executor
+  change    2 file(s), +16 −1 lines
+  spent [TIME], 1 round(s), 57k tokens in, 1.6k out, $0.03
+
+next:
+  git diff [COMMIT]...feature/[BEAD]-executor
+  git merge --no-ff feature/[BEAD]-executor
+  sp chain resume [CHAIN]   # after the merge: closes [CHAIN] and [BEAD]
+"#);
     repo.must_equal(&Expected::code_standard(&bead).ready());
 }
 

@@ -258,7 +258,7 @@ impl<'a> Reading<'a> {
         for name in names(&self.repo.tmp()) {
             // The boundary of the sessions, and what node and pi keep between runs.
             // A killed sp can't take its scratch files with it; a temporary directory is where they may stay.
-            let is_scratch = name.starts_with(".tmp") && self.repo.was_killed();
+            let is_scratch = [".tmp", "sp-bd-"].iter().any(|start| name.starts_with(start)) && self.repo.was_killed();
             if !is_scratch && !["specialists-pi-extensions", "jiti", "node-compile-cache"].contains(&name.as_str()) {
                 self.fault(format!("{name} is left in the temporary directory"));
             }
