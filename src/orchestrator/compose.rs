@@ -11,7 +11,7 @@ use super::open::covered;
 use super::request::{Kept, RunRequest};
 use crate::actors::PolicyMsg;
 use crate::chain::contract::{Contract, parse as parse_contract};
-use crate::chain::formula::resolve_named;
+use crate::chain::formula::{load as load_formula, resolve_named};
 use crate::chain::graph::{compile, critical_path, waves};
 use crate::chain::machine::Scrutinies;
 use crate::chain::scrutiny::{Assessment, Scrutiny, assess, stated};
@@ -19,7 +19,7 @@ use crate::chain::shape::{Class, Shape};
 use crate::ids::ChainId;
 use crate::policy::{LiveChain, Preflight, RootFacts, Ruling};
 use crate::ports::{Bead, RepoFacts, TrackerError};
-use crate::rehearsal::load;
+use crate::rehearsal::{Script, load};
 use crate::specialist::Tier;
 use crate::storage::{Reader, StoreError};
 
@@ -82,14 +82,20 @@ pub(super) struct Composed {
 impl Orchestrator {
     /// Composes a run without creating anything.
     pub async fn compose(&self, request: &RunRequest) -> Result<Composition, OrchestratorError> {
+        let script = self.read_files(request)?;
         self.ground.tracker.probe().await?;
         self.refuse_unrecorded(request).await?;
-        let script = request.rehearse.as_deref().map(load).transpose()?;
         let composed = self.composed(request, None).await?;
         if let (Some((script, _)), Some(file)) = (&script, &request.rehearse) {
             covered(script, &composed.shape, file)?;
         }
         Ok(composed.composition)
+    }
+
+    /// Reads what the request names on disk: a slip in it is told at once, before other programs are asked.
+    pub(super) fn read_files(&self, request: &RunRequest) -> Result<Option<(Script, String)>, OrchestratorError> {
+        load_formula(&request.formula, self.ground.formulas.as_ref())?;
+        Ok(request.rehearse.as_deref().map(load).transpose()?)
     }
 
     pub(super) async fn composed(
@@ -143,7 +149,7 @@ impl Orchestrator {
         title: &str,
     ) -> Result<crate::chain::formula::Resolved, OrchestratorError> {
         let formulas = self.ground.formulas.as_ref();
-        let declared = crate::chain::formula::load(&request.formula, formulas)?.vars;
+        let declared = load_formula(&request.formula, formulas)?.vars;
         let mut vars = request.vars.clone();
         // What the contract says fills what the operator left open, where the formula asks for it.
         let mut fill = |name: &str, value: String| {

@@ -54,6 +54,14 @@ pub enum OrchestratorError {
         /// Its commit.
         found: String,
     },
+    /// git can't hold a branch below the name of another.
+    #[error("make branch {branch}: there is a branch {taken}, and git can't have one below it")]
+    BranchInTheWay {
+        /// The branch.
+        branch: String,
+        /// The one that is there.
+        taken: String,
+    },
     /// Something else stands where the worktree would be made.
     #[error("make the worktree of {bead} at {path}: something else is there")]
     Occupied {
@@ -219,6 +227,13 @@ impl Explain for OrchestratorError {
                     "see whose it is: `git log {branch}`; then choose another bead, or give that branch another name"
                 ),
             ),
+            Self::BranchInTheWay { taken, .. } => (
+                FailureKind::Refused,
+                "branch_in_the_way",
+                format!(
+                    "give it another name, such as `git branch -m {taken} {taken}-old`, then run the same command again"
+                ),
+            ),
             Self::Occupied { path, .. } => (
                 FailureKind::Refused,
                 "worktree_occupied",
@@ -318,6 +333,7 @@ impl Explain for OrchestratorError {
                 Some(format!("sp chain show {chain}"))
             }
             Self::Unrecorded { bead, .. } => Some(format!("bd list --all --metadata-field sp_bead={bead}")),
+            Self::BranchInTheWay { taken, .. } => Some(format!("git log --oneline {taken}")),
             Self::BranchTaken { branch, .. } => Some(format!("git log --oneline {branch}")),
             Self::Occupied { .. } | Self::CheckedOut { .. } => Some("git worktree list".to_owned()),
             _ => None,

@@ -32,10 +32,10 @@ impl Orchestrator {
         if let Some(row) = self.live_chain(&request)? {
             return self.go_on(row, request.rehearse.as_deref(), Vec::new()).await;
         }
-        // Which bd this is comes first: another version answers what was not asked.
+        let script = self.read_files(&request)?;
+        // Of bd's calls this comes first: another version answers what was not asked.
         let info = self.ground.tracker.probe().await?;
         self.refuse_unrecorded(&request).await?;
-        let script = request.rehearse.as_deref().map(load).transpose()?;
         let composed = self.composed(&request, None).await?;
         if let (Some((script, _)), Some(file)) = (&script, &request.rehearse) {
             covered(script, &composed.shape, file)?;

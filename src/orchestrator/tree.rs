@@ -21,6 +21,12 @@ impl Orchestrator {
         let (branch, path) = home(&self.ground.root, bead, shape)?;
         self.refuse_odd_parents(bead)?;
         let Some(found) = self.ground.workspace.branch_tip(&branch).await? else {
+            for (at, _) in branch.match_indices('/') {
+                let taken = branch[..at].to_owned();
+                if self.ground.workspace.branch_tip(&taken).await?.is_some() {
+                    return Err(OrchestratorError::BranchInTheWay { branch, taken });
+                }
+            }
             // A dangling link is in the way too.
             return if path.symlink_metadata().is_ok() {
                 Err(OrchestratorError::Occupied { bead: bead.clone(), path })
