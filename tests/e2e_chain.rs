@@ -307,3 +307,45 @@ fn a_model_that_refuses_us_blocks_at_once() {
     assert!(run.stderr.contains("executor (unauthorized)"), "{run}");
     repo.must_equal(&Expected::pair(&bead).blocks_with("executor", "unauthorized", "error", 0, false));
 }
+
+/// The tests of chains are worth what the model sees.
+#[test]
+fn the_model_sees_what_should_not_be_there() {
+    let (repo, bead) = begin();
+    let script = repo.rehearse().round("executor", [fixes(), says(done())]).round("reviewer", [says(pass())]).write();
+    repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).success();
+    let model = Expected::pair(&bead).ready();
+    repo.must_equal(&model);
+    let sees = |what: &str| {
+        let found = repo.differences(&model).join("\n");
+        assert!(found.contains(what), "it should see `{what}`, and sees only: {found}");
+    };
+
+    let stray = repo.program("sleep").arg("1000").env("SP_ROOT", repo.root()).spawn();
+    repo.until("the stray process runs", || !repo.processes().is_empty());
+    sees("a process is left");
+    repo.processes().iter().for_each(|process| signal(process.pid, rustix::process::Signal::KILL));
+    stray.unwrap().wait().unwrap();
+
+    repo.git(["branch", "stray"]);
+    sees("ref refs/heads/stray");
+    repo.git(["branch", "-D", "stray"]);
+
+    fs::write(repo.root().join("stray.txt"), "").unwrap();
+    sees("git status of the main checkout");
+    fs::remove_file(repo.root().join("stray.txt")).unwrap();
+
+    let result = repo.job_dir(&repo.job("reviewer", 1)).join("result.txt");
+    let kept = fs::read(&result).unwrap();
+    fs::write(&result, "PASS").unwrap();
+    sees("result.txt is");
+    fs::write(&result, kept).unwrap();
+    repo.must_equal(&model);
+
+    let step = format!("{}-executor", repo.chain());
+    let again = format!("[sp] executor passed: job {} round 1", repo.job("executor", 1));
+    repo.bd(["note", &step, &again]);
+    sees("passed round 1; passed round 1");
+    repo.bd(["create", "another molecule", "-t", "task", "--id", "pager-mol-00000000", "--force"]);
+    sees("pager-mol-00000000 is a bead of no chain we know");
+}

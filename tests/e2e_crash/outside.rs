@@ -1,7 +1,7 @@
 //! Killed from outside, in the middle of a turn, of a call of bd or of a hook.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -106,10 +106,12 @@ fn a_note_that_a_killed_sps_bd_still_writes_is_not_written_again() {
     run.signal(Signal::KILL);
     run.wait().killed();
     let next = begun.go_on(GoOn::Resume).spawn();
-    // It has begun, and can only wait: bd is at work.
-    begun.repo.until("the next sp owns the chain", || {
-        begun.repo.column("SELECT CAST(epoch AS TEXT) FROM owners WHERE resource LIKE 'chain:%'") == ["2"]
-    });
+    let lock = fs::metadata(begun.repo.root().join(".specialists/bd.lock")).unwrap().ino();
+    let waits = || {
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().any(|line| line.contains("-> ") && line.contains(&format!(":{lock} ")))
+    };
+    begun.repo.until("the next sp waits for the bd of the dead one", || waits() || !is_alive(next.pid()));
     fs::remove_file(&hold).unwrap();
     next.wait().success();
     begun.repo.must_equal(&(SHORT.model)(&begun.bead));

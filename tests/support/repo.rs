@@ -215,7 +215,13 @@ impl Repo {
 
     /// Asserts that bd, git, the disk, the database and the processes are what the model says, no more and no less.
     pub fn must_equal(&self, expected: &Expected) {
-        world::compare(self, expected);
+        let differences = self.differences(expected);
+        assert!(differences.is_empty(), "the world is not as the model has it:\n{}", differences.join("\n"));
+    }
+
+    /// Returns in what the world and the model differ.
+    pub fn differences(&self, expected: &Expected) -> Vec<String> {
+        world::differences(self, expected)
     }
 
     pub(super) fn next_number(&self) -> u32 {

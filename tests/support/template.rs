@@ -51,6 +51,8 @@ pub fn environment(base: &Path) -> Vec<(&'static str, PathBuf)> {
         ("BD_BACKUP_ENABLED", "false".into()),
         ("BD_NO_HOOKS", "1".into()),
         ("NO_COLOR", "1".into()),
+        // A bd lives for a fraction of a second: a third of its work would be collecting garbage.
+        ("GOGC", "400".into()),
     ];
     // The programs must be found, and coverage of the sp that runs must land where it is gathered.
     for kept in ["PATH", "LLVM_PROFILE_FILE"] {
