@@ -51,6 +51,78 @@ next:
   sp chain resume [CHAIN]   # after the merge: closes [CHAIN] and [BEAD]
 "#);
     repo.must_equal(&Expected::code_standard(&bead).ready());
+    every_step_was_told_where_it_stands(&repo, &bead);
+}
+
+/// Looks at what pi was given, by its own session files.
+fn every_step_was_told_where_it_stands(repo: &Repo, bead: &str) {
+    let steps = ["executor", "seconder", "test-engineer", "test-runner", "obligations-scanner", "reviewer"];
+    let chain = repo.chain();
+    for (at, step) in steps.iter().enumerate() {
+        let told = task(repo, &repo.job(step, 1));
+        let position = ["first", "middle", "final"][usize::from(at > 0) + usize::from(at == 5)];
+        for fact in [
+            format!("<chain-id>{chain}</chain-id>"),
+            format!("<root-bead-id>{bead}</root-bead-id>"),
+            format!("<current-step-bead-id>{chain}-{step}</current-step-bead-id>"),
+            format!("<position>{position}</position>"),
+            format!("{}/.worktrees/{bead}/{bead}-executor", repo.root().display()),
+            "Every line of a file is on one of its pages.".to_owned(),
+        ] {
+            assert!(told.contains(&fact), "{step} was not told `{fact}`:\n{told}");
+        }
+        for (other, above) in steps.iter().enumerate().map(|(other, id)| (id, other < at)).filter(|(id, _)| *id != step)
+        {
+            let job = if above {
+                format!(" job-id=\"{}\" status=\"completed\"", repo.job(other, 1))
+            } else {
+                " status=\"pending\"".to_owned()
+            };
+            let line = format!("<step role=\"{other}\" bead-id=\"{chain}-{other}\"{job} />");
+            assert!(told.contains(&line), "{step} was not told `{line}`:\n{told}");
+        }
+    }
+}
+
+/// The first thing that the user says in a session.
+fn task(repo: &Repo, job: &str) -> String {
+    let session = fs::read_to_string(repo.job_dir(job).join("session.jsonl")).unwrap();
+    let messages = session.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let mut said = messages.map(|entry| entry["message"].clone()).filter(|message| message["role"] == "user");
+    said.next().unwrap()["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_writer_writes_nowhere_but_in_its_worktree() {
+    let (repo, bead) = begin();
+    let outside = repo.base().join("outside.txt");
+    fs::create_dir(repo.base().join("elsewhere")).unwrap();
+    let script = repo
+        .rehearse()
+        .round(
+            "executor",
+            [
+                writes("../../../outside.txt", "escaped"),
+                writes(outside.to_str().unwrap(), "escaped"),
+                bash(&format!("ln -s '{}' link", repo.base().join("elsewhere").display())),
+                writes("link/outside.txt", "escaped"),
+                edits(repo.root().join("README.md").to_str().unwrap(), "# pager", "# escaped"),
+                bash("rm link"),
+                fixes(),
+                says(done()),
+            ],
+        )
+        .round("reviewer", [says(pass())])
+        .write();
+    repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).success();
+    repo.must_equal(&Expected::pair(&bead).ready());
+    for path in [repo.root().join("outside.txt"), outside, repo.base().join("elsewhere/outside.txt")] {
+        assert!(!path.exists(), "{} was written from within the worktree", path.display());
+    }
+    let session = fs::read_to_string(repo.job_dir(&repo.job("executor", 1)).join("session.jsonl")).unwrap();
+    let refused =
+        session.lines().filter(|line| line.contains("\"role\":\"toolResult\"") && line.contains("\"isError\":true"));
+    assert_eq!(refused.count(), 4, "each attempt is an error that the agent can read:\n{session}");
 }
 
 #[test]
