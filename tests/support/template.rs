@@ -40,6 +40,8 @@ pub fn environment(base: &Path) -> Vec<(&'static str, PathBuf)> {
         ("NODE_COMPILE_CACHE", place().join("node-compile-cache")),
         ("GIT_CONFIG_GLOBAL", base.join("gitconfig")),
         ("GIT_CONFIG_NOSYSTEM", "1".into()),
+        // The ground may lie within a repository, as target/ does: no test finds that one.
+        ("GIT_CEILING_DIRECTORIES", base.to_owned()),
         ("SP_BD", tool("SP_BD", "bd")),
         ("SP_PI", tool("SP_PI", "pi")),
         ("LANG", "C.UTF-8".into()),
