@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use crate::messages::{JobMsg, Pulse, SessionEnd, SessionMsg};
 use crate::pi::{
     BlockPhase, Command, DEFAULT_LINE_CAP, Encoder, Frame, Line, NdjsonReader, PiEvent, Response, StderrTail, decode,
+    decode_head, repeats,
 };
 use crate::ports::{Child, Spawned};
 
@@ -278,18 +279,23 @@ fn write_to(mut stdin: Box<dyn AsyncWrite + Send + Unpin>) -> UnboundedSender<Ve
 /// Reads stdout to its end: decoded, deltas of one block summed, one credit a batch.
 async fn read(stdout: Box<dyn AsyncRead + Send + Unpin>, session: ActorRef<SessionMsg>, pulse: Pulse) {
     let credits = Arc::new(Semaphore::new(CREDITS));
-    let mut reader = NdjsonReader::new(stdout, DEFAULT_LINE_CAP);
+    let mut reader = NdjsonReader::new(stdout, DEFAULT_LINE_CAP).passing_over(repeats);
     while let Ok(Some(batch)) = reader.read_batch(BATCH).await {
         pulse.beat();
-        let mut lines = Vec::new();
+        let (mut lines, mut garbled) = (Vec::new(), None);
         for frame in batch.iter() {
             match frame {
                 Frame::Line(line) => match decode(line) {
                     Ok(line) => push_summed(&mut lines, line),
-                    Err(error) => drop(session.cast(SessionMsg::Garbled(error.to_string()))),
+                    Err(error) => garbled = garbled.or(Some(error)),
                 },
+                Frame::Head(head) => lines.push(decode_head(head)),
                 Frame::Oversize { bytes } => tracing::warn!(bytes, "a line of pi was too long and is passed over"),
             }
+        }
+        // One of a batch, which takes a credit: a flood of nonsense must not fill the mailbox.
+        if let Some(error) = garbled {
+            drop(session.cast(SessionMsg::Garbled(error.to_string())));
         }
         let Ok(credit) = Arc::clone(&credits).acquire_owned().await else { return };
         if session.cast(SessionMsg::Lines(lines, credit)).is_err() {

@@ -1,7 +1,7 @@
 //! NDJSON from a stream of bytes: split on the byte 0x0A alone, decode afterwards (pi-rpc §4).
 //!
 //! A line separator inside a string (U+2028) is text, not an end; a line is never cut at a chunk's edge; and a line
-//! above the cap is passed over, not kept.
+//! above the cap, or a long one that only repeats what was said, is passed over, not kept.
 
 use std::io;
 use std::ops::Range;
@@ -18,6 +18,12 @@ const CHUNK: usize = 64 * 1024;
 /// A buffer above this size is given back once it is empty.
 const KEPT: usize = 1024 * 1024;
 
+/// A line above this size is looked at before its end: its rest may be of no use.
+const LONG: usize = 256 * 1024;
+
+/// As much of a line that is passed over is handed out.
+const HEAD: usize = 256;
+
 /// One line of a stream, or the gap one leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame<'a> {
@@ -28,6 +34,8 @@ pub enum Frame<'a> {
         /// Its length.
         bytes: u64,
     },
+    /// The beginning of a long line whose rest was not wanted.
+    Head(&'a [u8]),
 }
 
 /// Some lines that were there at the same time, in their order; owned, so that one message can carry many.
@@ -41,6 +49,7 @@ pub struct Batch {
 enum Span {
     Line(Range<usize>),
     Oversize(u64),
+    Head(Range<usize>),
 }
 
 impl Batch {
@@ -49,6 +58,7 @@ impl Batch {
         self.frames.iter().map(|frame| match frame {
             Span::Line(at) => Frame::Line(&self.bytes[at.clone()]),
             Span::Oversize(bytes) => Frame::Oversize { bytes: *bytes },
+            Span::Head(at) => Frame::Head(&self.bytes[at.clone()]),
         })
     }
 
@@ -67,10 +77,35 @@ impl Batch {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(line);
-        self.frames.push(Span::Line(start..self.bytes.len()));
+        let at = self.keep(line);
+        self.frames.push(Span::Line(at));
     }
+
+    fn push_passed(&mut self, passed: Passed) {
+        let frame = match passed {
+            Passed::TooLong { bytes } => Span::Oversize(bytes),
+            Passed::Unwanted { head } => Span::Head(self.keep(&head)),
+        };
+        self.frames.push(frame);
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+}
+
+/// A line that is being passed over.
+#[derive(Debug)]
+enum Passed {
+    TooLong {
+        /// Its length so far.
+        bytes: u64,
+    },
+    Unwanted {
+        head: Vec<u8>,
+    },
 }
 
 /// Reads lines from a stream.
@@ -83,15 +118,26 @@ pub struct NdjsonReader<R> {
     start: usize,
     /// Up to where that line is known to hold no line feed.
     scanned: usize,
-    /// Bytes of a line above the cap that were passed over so far.
-    discarded: Option<u64>,
+    /// The line that is being passed over.
+    passed: Option<Passed>,
+    /// Whether the rest of a long line is of no use, by its first [`HEAD`] bytes.
+    is_unwanted: fn(&[u8]) -> bool,
     ended: bool,
 }
 
 impl<R: AsyncRead + Unpin> NdjsonReader<R> {
     /// Reads from `source`, keeping lines of at most `cap` bytes.
     pub fn new(source: R, cap: usize) -> Self {
-        Self { source, cap, buffer: Vec::new(), start: 0, scanned: 0, discarded: None, ended: false }
+        let is_unwanted = |_: &[u8]| false;
+        Self { source, cap, buffer: Vec::new(), start: 0, scanned: 0, passed: None, is_unwanted, ended: false }
+    }
+
+    /// Keeps only the beginning of a line that is longer than 256 KiB when `is_unwanted` says so of its first 256 bytes.
+    /// A line that was there in one piece may still come whole.
+    #[must_use]
+    pub fn passing_over(mut self, is_unwanted: fn(&[u8]) -> bool) -> Self {
+        self.is_unwanted = is_unwanted;
+        self
     }
 
     /// Returns the lines that are there, at least one and at most `max_lines` (taken as 1 if 0); waits if there is
@@ -120,8 +166,11 @@ impl<R: AsyncRead + Unpin> NdjsonReader<R> {
             let Some(offset) = memchr(b'\n', &self.buffer[self.scanned..]) else { break };
             let end = self.scanned + offset;
             let length = end - self.start;
-            match self.discarded.take() {
-                Some(bytes) => batch.frames.push(Span::Oversize(bytes + length as u64)),
+            match self.passed.take() {
+                Some(Passed::TooLong { bytes }) => {
+                    batch.push_passed(Passed::TooLong { bytes: bytes + length as u64 });
+                }
+                Some(unwanted) => batch.push_passed(unwanted),
                 None if length > self.cap => batch.frames.push(Span::Oversize(length as u64)),
                 None => batch.push_line(&self.buffer[self.start..end]),
             }
@@ -134,11 +183,20 @@ impl<R: AsyncRead + Unpin> NdjsonReader<R> {
         }
     }
 
-    /// Moves the beginning of the unfinished line to the front, or passes it over if it is too long.
+    /// Moves the beginning of the unfinished line to the front, or passes it over.
     fn make_room(&mut self) {
-        let length = self.buffer.len() - self.start;
-        if length > self.cap || self.discarded.is_some() {
-            *self.discarded.get_or_insert(0) += length as u64;
+        let rest = &self.buffer[self.start..];
+        let length = rest.len();
+        match &mut self.passed {
+            Some(Passed::TooLong { bytes }) => *bytes += length as u64,
+            Some(Passed::Unwanted { .. }) => {}
+            None if length > self.cap => self.passed = Some(Passed::TooLong { bytes: length as u64 }),
+            None if length > LONG && (self.is_unwanted)(&rest[..HEAD]) => {
+                self.passed = Some(Passed::Unwanted { head: rest[..HEAD].to_vec() });
+            }
+            None => {}
+        }
+        if self.passed.is_some() {
             self.start = self.buffer.len();
         }
         self.buffer.drain(..self.start);
@@ -152,7 +210,7 @@ impl<R: AsyncRead + Unpin> NdjsonReader<R> {
     /// Finishes a last line that has no line feed.
     fn end(&mut self) {
         self.ended = true;
-        if !self.buffer.is_empty() || self.discarded.is_some() {
+        if !self.buffer.is_empty() || self.passed.is_some() {
             self.buffer.push(b'\n');
         }
     }

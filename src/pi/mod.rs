@@ -16,7 +16,7 @@ pub use probe::{PiInfo, SUPPORTED, SearchToolFault, locate, missing_search_tools
 pub use rpc::Usage;
 pub use rpc::{
     AssistantEnd, BlockKind, BlockPhase, Command, Encoder, Line, PiEvent, Response, Role, SessionState, StopReason,
-    decode,
+    decode, decode_head, repeats,
 };
 pub use session_file::SessionTask;
 pub use stderr::StderrTail;

@@ -43,6 +43,7 @@ fn read_all(chunks: Vec<Vec<u8>>, cap: usize, max_lines: usize) -> Vec<Got> {
             all.extend(batch.iter().map(|frame| match frame {
                 Frame::Line(line) => Got::Line(line.to_vec()),
                 Frame::Oversize { bytes } => Got::Oversize(bytes),
+                Frame::Head(head) => panic!("nothing is unwanted: {head:?}"),
             }));
         }
         assert_eq!(reader.read_batch(1).await.unwrap(), None, "the end is no longer the end");
@@ -118,4 +119,25 @@ async fn a_batch_holds_what_is_there_up_to_its_limit() {
         sizes.push(batch.len());
     }
     assert_eq!(sizes, [2, 2, 1]);
+}
+
+#[tokio::test]
+async fn a_long_line_that_is_not_wanted_leaves_its_beginning_and_no_memory() {
+    let long = |first: u8| [&[first], vec![b'x'; 8 * LONG].as_slice(), b"\n"].concat();
+    let chunks = [long(b'-'), b"short\n".to_vec(), b"-short\n".to_vec(), long(b'+')].concat();
+    let chunks = chunks.chunks(50_000).map(<[u8]>::to_vec).collect();
+    let mut reader = NdjsonReader::new(Chunks(chunks), DEFAULT_LINE_CAP).passing_over(|head| head[0] == b'-');
+    let (mut got, mut most) = (Vec::new(), 0);
+    while let Some(batch) = reader.read_batch(64).await.unwrap() {
+        if got.is_empty() {
+            most = reader.buffer.capacity();
+        }
+        got.extend(batch.iter().map(|frame| match frame {
+            Frame::Line(line) => ("line", line.len()),
+            Frame::Head(head) => ("head", head.len()),
+            Frame::Oversize { .. } => ("oversize", 0),
+        }));
+    }
+    assert_eq!(got, [("head", HEAD), ("line", 5), ("line", 6), ("line", 8 * LONG + 1)]);
+    assert!(most <= 3 * LONG, "{most} bytes were kept for a line that nobody wants");
 }

@@ -65,6 +65,21 @@ pub fn decode(line: &[u8]) -> Result<Line, CodecError> {
     }
 }
 
+/// Returns whether a line only repeats what was said, by its beginning: the messages of a turn or of a whole run once
+/// more. Of such a line sp needs to know that it came.
+pub fn repeats(head: &[u8]) -> bool {
+    matches!(peek(head), Some("turn_end" | "agent_end"))
+}
+
+/// Reads what can be known of a line by its beginning, where [`repeats`] holds for it.
+pub fn decode_head(head: &[u8]) -> Line {
+    Line::Event(match peek(head) {
+        Some("turn_end") => PiEvent::TurnEnd,
+        // Whether pi tries again stands at the line's end, and only `agent_settled` is final.
+        _ => PiEvent::Other,
+    })
+}
+
 fn decode_strict(line: &[u8]) -> Result<Line, CodecError> {
     if let Some(kind) = peek(line) {
         return decode_as(kind, line);

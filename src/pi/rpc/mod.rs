@@ -8,7 +8,7 @@ mod response;
 mod text;
 
 pub use command::{Command, Encoder};
-pub use decode::{Line, decode};
+pub use decode::{Line, decode, decode_head, repeats};
 pub use event::{BlockKind, BlockPhase, PiEvent};
 pub use message::{AssistantEnd, Role, StopReason, Usage};
 pub use response::{Response, SessionState};

@@ -266,3 +266,14 @@ fn an_eight_megabyte_line_is_read() {
     let PiEvent::MessageEnd { assistant: Some(answer), .. } = event(&line) else { panic!("no answer") };
     assert_eq!(answer.text.len(), 8 << 20);
 }
+
+#[test]
+fn a_line_that_repeats_is_known_by_its_beginning() {
+    let head = |kind: &str| format!("{{\"type\":\"{kind}\",\"message\":{{\"role\":").into_bytes();
+    for (kind, repeated) in [("turn_end", true), ("agent_end", true), ("message_end", false), ("agent_settled", false)]
+    {
+        assert_eq!(repeats(&head(kind)), repeated, "{kind}");
+    }
+    assert!(matches!(decode_head(&head("turn_end")), Line::Event(PiEvent::TurnEnd)));
+    assert!(matches!(decode_head(&head("agent_end")), Line::Event(PiEvent::Other)));
+}
