@@ -79,9 +79,13 @@ impl Workshop {
         if !Path::new(&tree.path).is_dir() {
             return Err(fault("worktree_missing", format!("the worktree {} is missing", tree.path)));
         }
-        let stored = self.stored(activation)?;
         let dir = self.layout.job(&activation.job).map_err(|error| fault("bad_job_id", error.to_string()))?;
+        // One reader for all that is asked: opening one costs more than the questions.
+        let reader = Reader::open(&self.layout.database()).map_err(|error| fault("store", error.to_string()))?;
+        let stored = stored(&reader, activation)?;
         fs::create_dir_all(dir.upstream()).map_err(written(dir.path()))?;
+        let upstream = handoffs(&reader, chain, step, &dir)?;
+        drop(reader);
         self.look(&dir, Path::new(&tree.path)).await?;
 
         let continued = self.continue_session(chain, step, &activation.job, &dir)?;
@@ -91,7 +95,7 @@ impl Workshop {
             Some(_) => self.mend_timeline(&activation.job, &dir)?,
             None => Vec::new(),
         };
-        let parts = self.parts(activation, step, &dir).await?;
+        let parts = self.parts(activation, step, &dir, upstream).await?;
         let first = format!("{}\n\n{marker}\n", render_task(specialist, &vars(&parts)));
         let round = chain.steps.get(&step.id).map_or(1, |state| state.round);
         let further = format!("{}\n{marker}\n", round_text(&parts, round));
@@ -116,21 +120,6 @@ impl Workshop {
             last_try: activation.last_try,
             dir,
         })
-    }
-
-    /// Returns the stored record of the job; `Err` when an incarnation settled what is asked for.
-    fn stored(&self, activation: &Activation) -> Result<Option<JobRow>, Outcome> {
-        let reader = Reader::open(&self.layout.database()).map_err(|error| fault("store", error.to_string()))?;
-        let Some(row) = reader.job(&activation.job).map_err(|error| fault("store", error.to_string()))? else {
-            return Ok(None);
-        };
-        let outcome = row.outcome.as_deref().and_then(|text| serde_json::from_str::<Outcome>(text).ok());
-        match outcome {
-            Some(outcome) if outcome.is_final() || row.epoch == activation.epoch || row.status.is_terminal() => {
-                Err(outcome)
-            }
-            Some(_) | None => Ok(Some(row)),
-        }
     }
 
     /// Brings file and rows of an earlier incarnation together; returns the rows that the database lacks.
@@ -167,7 +156,13 @@ impl Workshop {
         Ok(true)
     }
 
-    async fn parts(&self, activation: &Activation, step: &Step, dir: &JobDir) -> Result<PromptParts, Outcome> {
+    async fn parts(
+        &self,
+        activation: &Activation,
+        step: &Step,
+        dir: &JobDir,
+        upstream: Vec<Handoff>,
+    ) -> Result<PromptParts, Outcome> {
         let chain = &activation.chain;
         let tree = chain.tree.as_ref().map(|tree| tree.path.clone()).unwrap_or_default();
         let progress = progress(chain);
@@ -198,7 +193,7 @@ impl Workshop {
             round,
             findings,
             operator_note,
-            upstream: self.handoffs(chain, step, dir)?,
+            upstream,
             diff: self.diff(chain, step, dir).await?,
             agents_md,
         };
@@ -219,29 +214,6 @@ impl Workshop {
         let file = self.layout.job(&job).ok().map(|dir| dir.result().to_string_lossy().into_owned());
         let role = chain.shape.step(&gate).map_or_else(|| step.role.clone(), |gate| gate.role.clone());
         (vec![RoundFinding { role, job, verdict: "FAIL".to_owned(), text, file }], None)
-    }
-
-    /// The results of the steps above, each also as a file of this job that a role without a shell can read.
-    fn handoffs(&self, chain: &ChainState, step: &Step, dir: &JobDir) -> Result<Vec<Handoff>, Outcome> {
-        let reader = Reader::open(&self.layout.database()).map_err(|error| fault("store", error.to_string()))?;
-        let mut handoffs = Vec::new();
-        for above in chain.shape.ancestors(&step.id) {
-            let Some(state) = chain.steps.get(&above.id) else { continue };
-            let Some(job) = state.job.clone().filter(|_| !state.by_operator) else { continue };
-            let result = reader.result(&job).map_err(|error| fault("store", error.to_string()))?;
-            let Some(result) = result else { continue };
-            let file = dir.upstream().join(format!("{}.txt", above.id));
-            replace(&file, result.as_bytes()).map_err(written(&file))?;
-            handoffs.push(Handoff {
-                role: above.role.clone(),
-                bead: chain.chain.step_bead(&above.id),
-                job,
-                verdict: state.summary.clone().filter(|_| above.class == Class::Gate),
-                result,
-                file: file.to_string_lossy().into_owned(),
-            });
-        }
-        Ok(handoffs)
     }
 
     async fn diff(&self, chain: &ChainState, step: &Step, dir: &JobDir) -> Result<Option<DiffText>, Outcome> {
@@ -317,6 +289,42 @@ impl Workshop {
         row.updated_at_ms = now;
         row
     }
+}
+
+/// Returns the stored record of the job; `Err` when an incarnation settled what is asked for.
+fn stored(reader: &Reader, activation: &Activation) -> Result<Option<JobRow>, Outcome> {
+    let Some(row) = reader.job(&activation.job).map_err(|error| fault("store", error.to_string()))? else {
+        return Ok(None);
+    };
+    let outcome = row.outcome.as_deref().and_then(|text| serde_json::from_str::<Outcome>(text).ok());
+    match outcome {
+        Some(outcome) if outcome.is_final() || row.epoch == activation.epoch || row.status.is_terminal() => {
+            Err(outcome)
+        }
+        Some(_) | None => Ok(Some(row)),
+    }
+}
+
+/// The results of the steps above, each also as a file of this job that a role without a shell can read.
+fn handoffs(reader: &Reader, chain: &ChainState, step: &Step, dir: &JobDir) -> Result<Vec<Handoff>, Outcome> {
+    let mut handoffs = Vec::new();
+    for above in chain.shape.ancestors(&step.id) {
+        let Some(state) = chain.steps.get(&above.id) else { continue };
+        let Some(job) = state.job.clone().filter(|_| !state.by_operator) else { continue };
+        let result = reader.result(&job).map_err(|error| fault("store", error.to_string()))?;
+        let Some(result) = result else { continue };
+        let file = dir.upstream().join(format!("{}.txt", above.id));
+        replace(&file, result.as_bytes()).map_err(written(&file))?;
+        handoffs.push(Handoff {
+            role: above.role.clone(),
+            bead: chain.chain.step_bead(&above.id),
+            job,
+            verdict: state.summary.clone().filter(|_| above.class == Class::Gate),
+            result,
+            file: file.to_string_lossy().into_owned(),
+        });
+    }
+    Ok(handoffs)
 }
 
 /// Reads how the tree was when a job first began.

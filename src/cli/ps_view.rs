@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::figures::{cost, count, moment, span};
@@ -36,7 +36,9 @@ pub struct JobView {
     totals: JobTotals,
     context_pct: Option<f64>,
     current_tool: Option<String>,
-    outcome: Option<Value>,
+    /// JSON as it is stored: read only where it is printed.
+    #[serde(serialize_with = "as_json")]
+    outcome: Option<String>,
     error: Option<String>,
     branch: Option<String>,
     worktree_path: Option<String>,
@@ -68,7 +70,7 @@ impl JobView {
             totals: job.totals,
             context_pct: job.context_pct,
             current_tool: job.current_tool,
-            outcome: job.outcome.map(|outcome| serde_json::from_str(&outcome).unwrap_or(Value::String(outcome))),
+            outcome: job.outcome,
             error: job.error,
             branch: job.branch,
             worktree_path: job.worktree_path,
@@ -91,6 +93,12 @@ impl JobView {
         let totals = &self.totals;
         totals.input_tokens + totals.output_tokens + totals.cache_read_tokens + totals.cache_write_tokens
     }
+}
+
+/// Writes stored JSON as what it says; what is none as a text.
+fn as_json<S: Serializer>(stored: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    let value = |text: &String| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()));
+    stored.as_ref().map(value).serialize(serializer)
 }
 
 /// Many jobs.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::builder::{Ground, Orchestrator};
 use super::error::OrchestratorError;
 use super::open::covered;
-use super::request::{Kept, RunRequest};
+use super::request::{RunRequest, kept_scope};
 use crate::actors::PolicyMsg;
 use crate::chain::contract::{Contract, parse as parse_contract};
 use crate::chain::formula::{load as load_formula, resolve_named};
@@ -207,13 +207,13 @@ fn live_chains(ground: &Ground) -> Result<Vec<LiveChain>, OrchestratorError> {
         Err(StoreError::NotThere { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
-    let mut live = Vec::new();
-    for head in reader.chains()?.into_iter().filter(|head| head.status.is_live()) {
-        let Some(row) = reader.chain(&head.chain)? else { continue };
-        let scope = serde_json::from_str::<Kept>(&row.request_json).map(|kept| kept.scope).unwrap_or_default();
-        live.push(LiveChain { chain: head.chain, formula: head.formula, bead: head.bead, scope });
-    }
-    Ok(live)
+    let live = reader.live_requests()?.into_iter().map(|live| LiveChain {
+        scope: kept_scope(&live.request_json),
+        chain: live.chain,
+        formula: live.formula,
+        bead: live.bead,
+    });
+    Ok(live.collect())
 }
 
 fn composition(

@@ -106,3 +106,13 @@ pub(super) struct Kept {
     /// Identity of the beads workspace.
     pub project_id: String,
 }
+
+/// Reads what a chain may touch of the text that is kept of its request. The rest, which holds the whole shape, is
+/// skipped: this is done for every live chain when one more begins.
+pub(super) fn kept_scope(text: &str) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Scope {
+        scope: Vec<String>,
+    }
+    serde_json::from_str::<Scope>(text).map(|kept| kept.scope).unwrap_or_default()
+}

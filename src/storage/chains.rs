@@ -58,6 +58,19 @@ pub struct ChainHead {
     pub updated_at_ms: i64,
 }
 
+/// A live chain with what was asked for, for those who compare requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveRequest {
+    /// The chain.
+    pub chain: ChainId,
+    /// The contract bead.
+    pub bead: BeadId,
+    /// Name of the formula.
+    pub formula: String,
+    /// What was asked for, JSON.
+    pub request_json: String,
+}
+
 /// What changes in a chain's row; `None` leaves it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ChainPatch {
@@ -199,9 +212,14 @@ pub(super) fn patch(tx: &Transaction<'_>, chain: &ChainId, change: &ChainPatch, 
 
 /// A chain that had ended may come back only while no other holds its bead.
 fn refuse_second_live_chain(tx: &Transaction<'_>, chain: &ChainId) -> Result<(), StoreError> {
-    let Some(row) = get(tx, chain)? else { return Ok(()) };
-    match live_on(tx, &row.bead)? {
-        Some(other) if other != *chain => Err(StoreError::LiveChainExists { bead: row.bead, chain: other }),
+    // Asked at every append: not by the whole row, whose documents are long.
+    let bead: Option<String> = tx
+        .prepare_cached("SELECT bead_id FROM chains WHERE chain_id = ?1")
+        .and_then(|mut select| select.query_row(params![chain.as_str()], |row| row.get("bead_id")).optional())
+        .map_err(failed("read the bead of a chain"))?;
+    let Some(bead) = bead.map(BeadId::new) else { return Ok(()) };
+    match live_on(tx, &bead)? {
+        Some(other) if other != *chain => Err(StoreError::LiveChainExists { bead, chain: other }),
         Some(_) | None => Ok(()),
     }
 }
@@ -244,6 +262,27 @@ pub(super) fn list(connection: &Connection) -> Result<Vec<ChainHead>, StoreError
         .prepare_cached(sql)
         .and_then(|mut select| select.query_map([], ChainHead::read)?.collect())
         .map_err(failed("list chains"))
+}
+
+/// Lists the requests of live chains, the newest first.
+pub(super) fn live_requests(connection: &Connection) -> Result<Vec<LiveRequest>, StoreError> {
+    let sql = format!(
+        "SELECT chain_id, bead_id, formula, request_json FROM chains WHERE status IN ({})
+         ORDER BY created_at_ms DESC, chain_id",
+        ChainStatus::live_list()
+    );
+    let read = |row: &Row<'_>| {
+        Ok(LiveRequest {
+            chain: ChainId::new(row.get::<_, String>("chain_id")?),
+            bead: BeadId::new(row.get::<_, String>("bead_id")?),
+            formula: row.get("formula")?,
+            request_json: row.get("request_json")?,
+        })
+    };
+    connection
+        .prepare_cached(&sql)
+        .and_then(|mut select| select.query_map([], read)?.collect())
+        .map_err(failed("list live chains"))
 }
 
 #[cfg(test)]

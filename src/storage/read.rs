@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::chain_events::{self, ChainEventRow};
-use super::chains::{self, ChainHead, ChainRow};
+use super::chains::{self, ChainHead, ChainRow, LiveRequest};
 use super::connection;
 use super::error::StoreError;
 use super::findings::{self, FindingRow};
@@ -92,6 +92,11 @@ impl Reader {
     /// Reads the log of a chain after a place in it; 0 reads all.
     pub fn chain_events(&self, chain: &ChainId, after_seq: u64) -> Result<Vec<ChainEventRow>, StoreError> {
         chain_events::after(&self.connection, chain, after_seq)
+    }
+
+    /// Lists the requests of live chains, the newest first.
+    pub fn live_requests(&self) -> Result<Vec<LiveRequest>, StoreError> {
+        chains::live_requests(&self.connection)
     }
 
     /// Reads the findings about a chain.

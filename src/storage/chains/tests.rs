@@ -129,3 +129,17 @@ fn an_adopted_chain_is_not_taken_back_by_a_late_opening() {
     assert_eq!(taken.apply(&tx).unwrap(), Ownership::Owned { epoch: 2 });
     assert!(matches!(open(&tx, chain("m1", "p-1"), 1), Err(StoreError::ChainIdTaken { .. })));
 }
+
+#[test]
+fn only_live_chains_are_listed_with_their_requests() {
+    for status in ChainStatus::ALL.iter().copied() {
+        let mut connection = in_memory();
+        let tx = connection.transaction().unwrap();
+        let row = ChainRow { request_json: r#"{"scope":[]}"#.into(), ..chain("m1", "p-1") };
+        open(&tx, row, 1).unwrap();
+        set_status(&tx, "m1", status).unwrap();
+        let listed = live_requests(&tx).unwrap();
+        assert_eq!(listed.len(), usize::from(status.is_live()), "{status}");
+        assert!(listed.iter().all(|live| live.bead.as_str() == "p-1" && live.request_json == r#"{"scope":[]}"#));
+    }
+}
