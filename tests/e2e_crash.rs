@@ -6,6 +6,8 @@ mod support;
 
 #[path = "e2e_crash/deaths.rs"]
 mod deaths;
+#[path = "e2e_crash/lost.rs"]
+mod lost;
 #[path = "e2e_crash/orders.rs"]
 mod orders;
 #[path = "e2e_crash/outside.rs"]

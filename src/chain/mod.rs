@@ -2,6 +2,7 @@
 
 pub mod context;
 pub mod contract;
+pub mod evidence;
 pub mod formula;
 pub mod graph;
 pub mod machine;

@@ -16,12 +16,21 @@ const TITLE_LIMIT: usize = 500;
 /// (`informs`, `implements`, `parent-child` …) stays in labels and metadata.
 const EDGE_TYPES: [&str; 6] = ["validates", "related", "relates-to", "discovered-from", "tracks", "caused-by"];
 
+/// What a molecule says of its chain beyond its steps, so that it can be gone on with when the database is lost.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'a> {
+    /// Commit that the branch starts from.
+    pub base: &'a str,
+    /// Whether its models are a script.
+    pub rehearsal: bool,
+}
+
 /// Lays out the molecule of a chain, its steps and their edges, to be created in one transaction.
 ///
 /// The root bead waits for the molecule. bd holds one edge per pair of beads: a relation becomes one where the pair is
 /// free, and is kept in `sp_edges` either way. The same input gives the same plan.
-pub fn plan(shape: &Shape, chain: &ChainId, root: &Bead) -> GraphPlan {
-    let mut nodes = vec![molecule(shape, chain, root)];
+pub fn plan(shape: &Shape, chain: &ChainId, root: &Bead, origin: &Origin<'_>) -> GraphPlan {
+    let mut nodes = vec![molecule(shape, chain, root, origin)];
     nodes.extend(shape.steps.iter().map(|step| step_node(shape, chain, root, step)));
     let mut edges: Vec<GraphEdge> = shape
         .steps
@@ -40,7 +49,10 @@ pub fn plan(shape: &Shape, chain: &ChainId, root: &Bead) -> GraphPlan {
     GraphPlan { commit_message: format!("sp: pour {} on {} as {chain}", shape.formula, root.id), nodes, edges }
 }
 
-fn molecule(shape: &Shape, chain: &ChainId, root: &Bead) -> GraphNode {
+fn molecule(shape: &Shape, chain: &ChainId, root: &Bead, origin: &Origin<'_>) -> GraphNode {
+    let mut metadata = own_metadata(shape, chain, root);
+    metadata.insert("sp_base".to_owned(), json!(origin.base));
+    metadata.insert("sp_rehearsal".to_owned(), json!(origin.rehearsal));
     GraphNode {
         key: chain.to_string(),
         id: chain.to_string(),
@@ -50,7 +62,7 @@ fn molecule(shape: &Shape, chain: &ChainId, root: &Bead) -> GraphNode {
         notes: String::new(),
         priority: shape.steps.iter().map(|step| step.priority).min().unwrap_or(2),
         labels: Vec::new(),
-        metadata: own_metadata(shape, chain, root),
+        metadata,
         parent_key: None,
     }
 }

@@ -159,6 +159,7 @@ pub fn chain_event(event: &ChainEvent) -> (&'static str, String) {
         ChainEvent::Reread => ("reread", "the beads were read again".to_owned()),
         ChainEvent::Poured => ("poured", "the molecule is in bd".to_owned()),
         ChainEvent::RootHeld => ("held", "the contract bead is claimed".to_owned()),
+        ChainEvent::Recovered { round, .. } => ("recovered", format!("from what bd knows, in round {round}")),
         ChainEvent::TreeReady { path, branch, head } => ("worktree", format!("{branch} at {} in {path}", short(head))),
         ChainEvent::StepClaiming { step, epoch } => ("claim", with_epoch(step, *epoch)),
         ChainEvent::ClaimLost { step, why, .. } => ("unclaimed", format!("{step}: {}", cut(why))),
@@ -180,6 +181,7 @@ pub fn chain_event(event: &ChainEvent) -> (&'static str, String) {
             let by = match cause {
                 Cause::Gate(gate) => gate.as_str(),
                 Cause::Operator => "the operator",
+                Cause::Moved => "the moved branch",
             };
             ("round", format!("{round} begins at {to}, asked by {by}: {}", cut(findings)))
         }

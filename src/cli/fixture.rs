@@ -131,6 +131,7 @@ impl Recorded {
             scrutiny: Scrutinies { stated: "medium".into(), effective: "high".into() },
             base: "0".repeat(40),
             incarnation: u64::from(epoch),
+            rehearsal: false,
         };
         let step = |name: &str| StepId::new(name);
         let tree = ChainEvent::TreeReady { path: "/w".into(), branch: "b".into(), head: "1".repeat(40) };

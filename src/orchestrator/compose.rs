@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ractor::rpc::CallResult;
 use serde::Serialize;
 
+use super::adopt::{Unrecorded, recovery_remark};
 use super::builder::{Ground, Orchestrator};
 use super::error::OrchestratorError;
 use super::open::covered;
@@ -16,7 +17,6 @@ use crate::chain::graph::{compile, critical_path, waves};
 use crate::chain::machine::Scrutinies;
 use crate::chain::scrutiny::{Assessment, Scrutiny, assess, stated};
 use crate::chain::shape::{Class, Shape};
-use crate::ids::ChainId;
 use crate::policy::{LiveChain, Preflight, RootFacts, Ruling};
 use crate::ports::{Bead, RepoFacts, TrackerError};
 use crate::rehearsal::{Script, load};
@@ -84,8 +84,12 @@ impl Orchestrator {
     pub async fn compose(&self, request: &RunRequest) -> Result<Composition, OrchestratorError> {
         let script = self.read_files(request)?;
         self.ground.tracker.probe().await?;
-        self.refuse_unrecorded(request).await?;
-        let composed = self.composed(request, None).await?;
+        let found = self.unrecorded(request).await?;
+        let mut composed = self.composed(request, found.as_ref()).await?;
+        if let Some(found) = &found {
+            self.recover(&request.bead, found, &composed).await?;
+            composed.composition.findings.push(recovery_remark(&found.chain));
+        }
         if let (Some((script, _)), Some(file)) = (&script, &request.rehearse) {
             covered(script, &composed.shape, file)?;
         }
@@ -101,7 +105,7 @@ impl Orchestrator {
     pub(super) async fn composed(
         &self,
         request: &RunRequest,
-        chain: Option<ChainId>,
+        found: Option<&Unrecorded>,
     ) -> Result<Composed, OrchestratorError> {
         let facts = self.ground.workspace.facts().await?;
         let root = self.doors.tracker.show(&request.bead).await?;
@@ -121,7 +125,7 @@ impl Orchestrator {
                 scrutiny: assessment.clone(),
             }),
             formula: request.formula.clone(),
-            chain,
+            chain: found.map(|found| found.chain.clone()),
             live_chains: live_chains(&self.ground)?,
             dirty_paths: facts.dirty,
             modes: request.policy.clone(),
@@ -132,8 +136,11 @@ impl Orchestrator {
         }
         let root = root.ok_or_else(|| TrackerError::NotFound { verb: "show", bead: request.bead.clone() })?;
         let shape = compile(&resolved, &roster(&self.ground)?)?;
-        let (base_ref, base_sha) = self.base(request, &facts).await?;
-        self.refuse_foreign_tree(&request.bead, &shape, &base_sha).await?;
+        let (base_ref, mut base_sha) = self.base(request, &facts).await?;
+        if let Some(found) = found {
+            base_sha = self.ground.workspace.resolve(&found.base).await?;
+        }
+        self.refuse_foreign_tree(&request.bead, &shape, &base_sha, found.is_some()).await?;
         let composition = composition(request, &root, &shape, &assessment, (base_ref, base_sha), facts.dirty, &ruling);
         let scrutiny = Scrutinies {
             stated: assessment.stated.as_str().to_owned(),

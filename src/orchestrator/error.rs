@@ -171,13 +171,15 @@ pub enum OrchestratorError {
         /// The step.
         step: StepId,
     },
-    /// Several molecules claim the bead and no record tells which is right.
-    #[error("adopt the chain of {bead}: molecules {} are open in bd and the database knows none", .molecules.join(", "))]
+    /// A molecule of the bead is open, the database knows nothing of it, and it can't be gone on with.
+    #[error("recover the chain of {bead}: bd has {} open and the database knows nothing of it; {why}", .molecules.join(", "))]
     Unrecorded {
         /// The bead.
         bead: BeadId,
         /// Open molecules.
         molecules: Vec<String>,
+        /// Why it can't be gone on with.
+        why: String,
     },
     /// A file of the chain could not be read or written.
     #[error("{what} {path}")]

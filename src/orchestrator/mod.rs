@@ -1,5 +1,6 @@
 //! The embedding API: build an [`Orchestrator`], run chains on a repository, follow and steer them.
 
+mod adopt;
 mod builder;
 mod compose;
 mod control;

@@ -8,6 +8,7 @@ use ractor::rpc::CallResult;
 use tokio::sync::watch;
 use ulid::Ulid;
 
+use super::adopt::recovery_remark;
 use super::builder::{Orchestrator, owner_is_alive};
 use super::compose::Composed;
 use super::error::OrchestratorError;
@@ -35,12 +36,20 @@ impl Orchestrator {
         let script = self.read_files(&request)?;
         // Of bd's calls this comes first: another version answers what was not asked.
         let info = self.ground.tracker.probe().await?;
-        self.refuse_unrecorded(&request).await?;
-        let composed = self.composed(&request, None).await?;
+        let found = self.unrecorded(&request).await?;
+        let composed = self.composed(&request, found.as_ref()).await?;
         if let (Some((script, _)), Some(file)) = (&script, &request.rehearse) {
             covered(script, &composed.shape, file)?;
         }
-        match self.begin(&request, info, composed, script).await {
+        let recovered = match &found {
+            Some(found) => Some((found.chain.clone(), self.recover(&request.bead, found, &composed).await?)),
+            None => None,
+        };
+        let script = match &found {
+            Some(found) => self.recovered_script(found, script)?,
+            None => script,
+        };
+        match self.begin(&request, info, composed, script, recovered).await {
             // Another process was faster by a moment: what it began is what was asked for.
             Err(OrchestratorError::Store(StoreError::LiveChainExists { .. })) => match self.live_chain(&request)? {
                 Some(row) => self.go_on(row, request.rehearse.as_deref(), Vec::new()).await,
@@ -62,35 +71,25 @@ impl Orchestrator {
         Ok(row.filter(|row| row.formula == request.formula))
     }
 
-    /// A molecule in bd that the database does not know: the database was lost. Never a second molecule beside it.
-    pub(super) async fn refuse_unrecorded(&self, request: &RunRequest) -> Result<(), OrchestratorError> {
-        let found = self.ground.tracker.molecules_of(&request.bead).await?;
-        let reader = Reader::open(&self.ground.layout.database());
-        let is_known = |id: &str| match &reader {
-            Ok(reader) => reader.chain(&ChainId::from(id)).is_ok_and(|row| row.is_some()),
-            Err(_) => false,
-        };
-        let open: Vec<String> = found
-            .into_iter()
-            .filter(|bead| bead.status != "closed" && !is_known(&bead.id))
-            .map(|bead| bead.id)
-            .collect();
-        if open.is_empty() {
-            return Ok(());
-        }
-        Err(OrchestratorError::Unrecorded { bead: request.bead.clone(), molecules: open })
-    }
-
     async fn begin(
         &self,
         request: &RunRequest,
         info: TrackerInfo,
         composed: Composed,
         script: Option<(Script, String)>,
+        recovered: Option<(ChainId, ChainEvent)>,
     ) -> Result<Started, OrchestratorError> {
         self.ground.agent.check().await?;
         self.refuse_other_checkout(&request.bead, &composed.shape).await?;
-        let chain = ChainId::new(format!("{}-mol-{}", info.prefix, base36(Ulid::generate().random(), 8)));
+        let mut remarks = composed.composition.findings.clone();
+        let (chain, recovered) = match recovered {
+            Some((chain, event)) => {
+                remarks.push(recovery_remark(&chain));
+                // The steps are in bd, so the molecule is.
+                (chain, vec![ChainEvent::Poured, event])
+            }
+            None => (ChainId::new(format!("{}-mol-{}", info.prefix, base36(Ulid::generate().random(), 8))), Vec::new()),
+        };
         let opening = Opening {
             chain: chain.clone(),
             bead: request.bead.clone(),
@@ -99,9 +98,11 @@ impl Orchestrator {
             scrutiny: composed.scrutiny.clone(),
             base: composed.composition.base_sha.clone(),
             incarnation: 1,
+            rehearsal: script.is_some(),
         };
         let kept = Kept {
             opening,
+            recovered,
             model: request.model.clone(),
             models: request.models.clone(),
             stall_seconds: request.stall_seconds,
@@ -112,12 +113,12 @@ impl Orchestrator {
         // Before the first file of ours, so that `git status` never shows one.
         self.ground.workspace.exclude_own_paths().await?;
         if let Some((_, text)) = &script {
-            self.keep_script(&chain, text).inspect_err(|_| self.forget_script(&chain))?;
+            self.keep_script(&chain, text).inspect_err(|_| self.forget_script(&kept))?;
         }
         let incarnation = match self.record(request, &composed, &kept).await {
             Ok(incarnation) => incarnation,
             Err(error) => {
-                self.forget_script(&chain);
+                self.forget_script(&kept);
                 return Err(error);
             }
         };
@@ -125,7 +126,7 @@ impl Orchestrator {
         let settings = self.settings(&kept, script.map(|(script, _)| script)).await?;
         let mut started = self.start(chain, incarnation, composed.root, settings, Vec::new()).await?;
         if let Started::Running(handle) = &mut started {
-            handle.remarks = composed.composition.findings;
+            handle.remarks = remarks;
         }
         Ok(started)
     }
@@ -158,12 +159,14 @@ impl Orchestrator {
     }
 
     async fn append_opening(&self, kept: &Kept, epoch: u32) -> Result<(), OrchestratorError> {
-        let opened = ChainEvent::Opened(Box::new(Opening { incarnation: u64::from(epoch), ..kept.opening.clone() }));
+        // What was recovered is old: the first to run it takes it over.
+        let incarnation = u64::from(epoch).saturating_sub(u64::from(!kept.recovered.is_empty()));
+        let opened = ChainEvent::Opened(Box::new(Opening { incarnation, ..kept.opening.clone() }));
         let append = AppendChainEvents {
             chain: kept.opening.chain.clone(),
             epoch,
             first_seq: 1,
-            bodies: vec![event_body(&opened)],
+            bodies: [&opened].into_iter().chain(&kept.recovered).map(event_body).collect(),
             at_ms: self.ground.clock.now_ms(),
             patch: ChainPatch::default(),
         };
@@ -299,8 +302,11 @@ impl Orchestrator {
     }
 
     /// Takes back what was kept for a chain that was never recorded.
-    fn forget_script(&self, chain: &ChainId) {
-        if let Ok(dir) = self.ground.layout.chain(chain) {
+    fn forget_script(&self, kept: &Kept) {
+        // Of a chain that was recovered it may be the only copy.
+        if kept.recovered.is_empty()
+            && let Ok(dir) = self.ground.layout.chain(&kept.opening.chain)
+        {
             // They may not be there at all, or hold what is not this chain's.
             drop(fs::remove_dir_all(dir.path()));
             drop(dir.path().parent().map(fs::remove_dir));

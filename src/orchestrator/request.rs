@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::handle::ChainHandle;
-use crate::chain::machine::Opening;
+use crate::chain::machine::{ChainEvent, Opening};
 use crate::chain::scrutiny::Scrutiny;
 use crate::config::Models;
 use crate::ids::{BeadId, ChainId, StepId};
@@ -95,6 +95,9 @@ pub enum Started {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Kept {
     pub opening: Opening,
+    /// What follows the opening at once: what bd knows of a chain whose log was lost.
+    #[serde(default)]
+    pub recovered: Vec<ChainEvent>,
     pub model: Option<String>,
     #[serde(default)]
     pub models: Models,

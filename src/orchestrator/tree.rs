@@ -11,12 +11,14 @@ use crate::storage::{Reader, StoreError};
 impl Orchestrator {
     /// Refuses a branch that is not this bead's, and a directory that stands where the worktree would. Writes nothing.
     ///
-    /// A branch is the bead's when an earlier chain of it is on record with that branch, or when nothing is on it yet.
+    /// A branch is the bead's when an earlier chain of it is on record with that branch or is being recovered, or when
+    /// nothing is on it yet.
     pub(super) async fn refuse_foreign_tree(
         &self,
         bead: &BeadId,
         shape: &Shape,
         base: &str,
+        is_recovered: bool,
     ) -> Result<(), OrchestratorError> {
         let (branch, path) = home(&self.ground.root, bead, shape)?;
         self.refuse_odd_parents(bead)?;
@@ -37,7 +39,7 @@ impl Orchestrator {
         if found == base {
             return Ok(());
         }
-        if !self.is_on_record(bead, &branch)? {
+        if !is_recovered && !self.is_on_record(bead, &branch)? {
             return Err(OrchestratorError::BranchTaken { branch, found });
         }
         if !self.ground.workspace.contains(&found, base).await? {

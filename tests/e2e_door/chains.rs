@@ -167,7 +167,7 @@ fn a_run_that_is_refused_in_the_background_says_why_itself() {
 }
 
 #[test]
-fn a_lost_database_or_another_workspace_is_told_and_nothing_is_poured_beside_what_is_there() {
+fn nothing_is_poured_beside_a_molecule_that_can_not_be_gone_on_with() {
     let (repo, bead, _) = begin();
     let script = repo.rehearse().round("executor", [says(done())]).round("reviewer", [says(pass())]).write();
     let run = ["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script];
@@ -176,11 +176,15 @@ fn a_lost_database_or_another_workspace_is_told_and_nothing_is_poured_beside_wha
     let (own, beads) = (repo.root().join(".specialists"), repo.root().join(".beads"));
     let kept = repo.base().join("kept");
 
+    // The database is lost.
     fs::rename(&own, &kept).unwrap();
+    let other = ["chain", "run", "code-standard", "--bead", &bead];
+    door.refuses(&other, 3, "chain_unrecorded", &[&chain, PAIR, "restore .specialists/db", "bd close"]);
+    door.refuses(&["chain", "run", PAIR, "--bead", &bead], 3, "other_model", &[&chain, "rehearsal"]);
     let dry: Vec<&str> = run.iter().copied().chain(["--dry-run"]).collect();
-    for args in [&run[..], &dry] {
-        door.refuses(args, 3, "chain_unrecorded", &[&chain, "restore .specialists/db", "bd close"]);
-    }
+    let told = repo.sp(&dry).success();
+    assert!(told.contains("chain_recovered"), "{told}");
+    assert!(!own.exists(), "a dry run wrote something");
     fs::rename(&kept, &own).unwrap();
 
     fs::rename(&beads, &kept).unwrap();

@@ -212,6 +212,7 @@ fn opening(chain: &str, bead: &str) -> Opening {
         scrutiny: Scrutinies { stated: "medium".into(), effective: "medium".into() },
         base: "c0".into(),
         incarnation: 1,
+        rehearsal: false,
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::chain::machine::{BeadsView, ChainEffect, ChainInput, ChainState, NoteKind, Phase, StepView};
-use crate::chain::pour::plan;
+use crate::chain::evidence::Note;
+use crate::chain::machine::{
+    BeadsView, ChainEffect, ChainInput, ChainState, NoteKind, StepView, block_of, evidence_of,
+};
+use crate::chain::pour::{Origin, plan};
 use crate::ids::StepId;
 use crate::messages::{CoordinatorMsg, TrackerWork};
 use crate::ports::{BatchOp, ClaimAnswer, Release, Tracker, TrackerError};
@@ -14,7 +17,8 @@ pub(super) async fn perform(tracker: &dyn Tracker, work: &TrackerWork) -> Result
     let input = match &work.effect {
         ChainEffect::Pour => {
             let root = root(tracker, chain).await?;
-            tracker.pour(&plan(&chain.shape, &chain.chain, &root)).await?;
+            let origin = Origin { base: &chain.base, rehearsal: chain.rehearsal };
+            tracker.pour(&plan(&chain.shape, &chain.chain, &root, &origin)).await?;
             ChainInput::Poured
         }
         ChainEffect::HoldRoot => {
@@ -32,7 +36,9 @@ pub(super) async fn perform(tracker: &dyn Tracker, work: &TrackerWork) -> Result
             ChainInput::ClaimAnswered { step: step.clone(), epoch: *epoch, answer }
         }
         ChainEffect::Note { step, epoch, kind } => {
-            note(tracker, chain, step, *kind, work.again).await?;
+            if let Some(note) = evidence_of(chain, step, *kind) {
+                append(tracker, chain, &note, work.again).await?;
+            }
             match kind {
                 NoteKind::Passed => ChainInput::EvidenceNoted { step: step.clone(), epoch: *epoch },
                 NoteKind::Failed => ChainInput::RoundNoted { round: chain.round },
@@ -121,45 +127,14 @@ async fn claim(
     }
 }
 
-/// Appends evidence. Its header is its key: looked up first where an earlier try may have gone through.
-async fn note(
-    tracker: &dyn Tracker,
-    chain: &ChainState,
-    step: &StepId,
-    kind: NoteKind,
-    again: bool,
-) -> Result<(), TrackerError> {
-    let Some(state) = chain.steps.get(step) else { return Ok(()) };
-    let job = state.job.as_ref().map_or("none", |job| job.as_str());
-    let word = match kind {
-        NoteKind::Passed if state.by_operator => "accepted by the operator",
-        NoteKind::Passed => "passed",
-        NoteKind::Failed => "failed",
-    };
-    let header = format!("[sp] {step} {word}: job {job} round {}", state.round);
-    let commit = state.commit.as_deref().unwrap_or("none");
-    let summary = state.summary.as_deref().unwrap_or("no summary");
-    let mut text = format!("{header}\ncommit {commit}\n{summary}");
-    if let (NoteKind::Failed, Some(open)) = (kind, &chain.reopening) {
-        text.push_str(&format!("\nopens round {} at {}\n{}", open.round, open.to, open.findings));
-    }
-    append(tracker, chain, step, state.epoch, &header, &text, again).await
-}
-
-async fn append(
-    tracker: &dyn Tracker,
-    chain: &ChainState,
-    step: &StepId,
-    epoch: u32,
-    header: &str,
-    text: &str,
-    again: bool,
-) -> Result<(), TrackerError> {
-    let bead = chain.chain.step_bead(step);
+/// Appends a note. Its header is its key: looked up first where an earlier try may have gone through.
+async fn append(tracker: &dyn Tracker, chain: &ChainState, note: &Note, again: bool) -> Result<(), TrackerError> {
+    let epoch = chain.steps.get(&note.step).map_or(0, |state| state.epoch);
+    let (bead, header) = (chain.chain.step_bead(&note.step), note.header());
     if again && tracker.show(&bead).await?.is_some_and(|bead| bead.notes.lines().any(|line| line == header)) {
         return Ok(());
     }
-    tracker.append_note(&bead, text, &format!("sp/{}/{step}/{epoch}", chain.chain)).await
+    tracker.append_note(&bead, &note.to_string(), &format!("sp/{}/{}/{epoch}", chain.chain, note.step)).await
 }
 
 async fn reopen(tracker: &dyn Tracker, chain: &ChainState) -> Result<(), TrackerError> {
@@ -177,10 +152,8 @@ async fn reopen(tracker: &dyn Tracker, chain: &ChainState) -> Result<(), Tracker
 }
 
 async fn block(tracker: &dyn Tracker, chain: &ChainState, step: &StepId, again: bool) -> Result<(), TrackerError> {
-    let Some(state) = chain.steps.get(step) else { return Ok(()) };
-    let Phase::Blocked { why, .. } = &state.phase else { return Ok(()) };
-    let header = format!("[sp] {step} blocked: {} round {}", why.code, state.round);
-    append(tracker, chain, step, state.epoch, &header, &format!("{header}\n{}", why.detail), again).await?;
+    let Some(note) = block_of(chain, step) else { return Ok(()) };
+    append(tracker, chain, &note, again).await?;
     let update = BatchOp::Update { bead: chain.chain.step_bead(step), status: "blocked", assignee: None };
     tracker.batch(&[update], &format!("sp: {step} of {} is blocked", chain.chain)).await
 }

@@ -47,7 +47,7 @@ impl Draft {
             ChainInput::TreeReady { path, branch, head }
                 if self.chain.status == Status::Held || self.chain.must_find_tree =>
             {
-                self.push(ChainEvent::TreeReady { path, branch, head });
+                self.tree_ready(path, branch, head);
             }
             ChainInput::Poured | ChainInput::RootHeld | ChainInput::TreeReady { .. } => {}
             ChainInput::BeadsRead(view) => self.beads_read(&view),
@@ -97,7 +97,8 @@ impl Draft {
             ChainInput::Resumed { note, from } => self.push(ChainEvent::ResumeAsked { note, from }),
             ChainInput::Accepted { step } => {
                 if matches!(self.phase(&step), Some(Phase::Blocked { .. })) {
-                    let commit = self.chain.upstream_commit(&step).to_owned();
+                    let writes = self.chain.shape.step(&step).is_some_and(|shape| shape.writer.is_some());
+                    let commit = if writes { self.tip() } else { self.chain.upstream_commit(&step).to_owned() };
                     self.push(ChainEvent::StepAccepted { step, commit });
                 }
             }
@@ -139,6 +140,12 @@ impl Draft {
             && self.chain.asked.is_some()
         {
             self.resume();
+        } else if self.chain.status == Status::Running
+            && self.chain.all_closed()
+            && let Some(gate) = self.chain.stale_gate()
+        {
+            let findings = format!("The branch was moved by hand to {}: judge it as it is now.", self.tip());
+            self.open_round(Cause::Moved, gate, findings);
         } else if self.chain.status == Status::Running && self.chain.all_closed() {
             let tip = self.tip();
             self.push(ChainEvent::ChainReady { tip });
@@ -201,7 +208,25 @@ impl Draft {
                 self.push(ChainEvent::StepClosed { step, by: ClosedBy::Operator });
             }
         }
-        self.reclaim();
+        // Nothing is claimed before there is a tree to work in.
+        if self.chain.tree.is_some() {
+            self.reclaim();
+        }
+    }
+
+    fn tree_ready(&mut self, path: String, branch: String, head: String) {
+        let is_first = self.chain.tree.is_none();
+        if let Some(known) = self.chain.tree.as_ref().map(|tree| tree.head.clone())
+            && known != head
+            && self.chain.writer_of_moves().is_some()
+        {
+            let detail = format!("{branch} stood at {known} and stands at {head} now, by hand");
+            self.push(ChainEvent::Remarked { code: "branch_moved".to_owned(), step: None, detail });
+        }
+        self.push(ChainEvent::TreeReady { path, branch, head });
+        if is_first {
+            self.reclaim();
+        }
     }
 
     /// New incarnations for whatever was under way in a process that is gone.

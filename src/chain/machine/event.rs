@@ -24,6 +24,9 @@ pub struct Opening {
     pub base: String,
     /// Epoch of the ownership row.
     pub incarnation: u64,
+    /// Whether its models are a script.
+    #[serde(default)]
+    pub rehearsal: bool,
 }
 
 /// Who closed a step.
@@ -44,6 +47,53 @@ pub enum Cause {
     Gate(StepId),
     /// The operator, by a note.
     Operator,
+    /// The branch was moved by hand after a gate had judged it.
+    Moved,
+}
+
+/// Where a step stands by what bd knows of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Standing {
+    /// Open, or in a state that is read again before anything is done.
+    Pending,
+    /// Held by an incarnation of ours whose job did not settle, as far as is known.
+    Held,
+    /// Passed and noted; its bead is to be closed.
+    Closing,
+    /// Passed and closed.
+    Closed {
+        /// Who closed it.
+        by: ClosedBy,
+    },
+    /// Waits for people, and bd knows.
+    Blocked {
+        /// Why.
+        why: Blocked,
+    },
+}
+
+/// A step by what bd knows of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveredStep {
+    /// Step.
+    pub step: StepId,
+    /// Where it stands.
+    pub stands: Standing,
+    /// Its round.
+    pub round: u32,
+    /// Its newest incarnation, 0 before the first.
+    pub epoch: u32,
+    /// The job that passed.
+    pub job: Option<JobId>,
+    /// Commit that the job made or judged.
+    pub commit: Option<String>,
+    /// One line about its answer.
+    pub summary: Option<String>,
+    /// What its round asks of it.
+    pub findings: Option<String>,
+    /// Gate whose findings these are.
+    pub sent_back_by: Option<StepId>,
 }
 
 /// A fact. Past tense; new kinds may be added, none is ever changed.
@@ -59,6 +109,15 @@ pub enum ChainEvent {
     },
     /// bd was read again after a take-over.
     Reread,
+    /// The log was lost: this is what bd knows of the chain.
+    Recovered {
+        /// Newest round, from 1.
+        round: u32,
+        /// Rounds that gates opened.
+        loops_used: u32,
+        /// Every step, in order.
+        steps: Vec<RecoveredStep>,
+    },
     /// The molecule is in bd.
     Poured,
     /// The contract bead is held by the chain.

@@ -1,6 +1,6 @@
 //! Folding: how each event changes the state. Never chooses.
 
-use super::event::{Cause, ChainEvent, ClosedBy};
+use super::event::{Cause, ChainEvent, ClosedBy, RecoveredStep, Standing};
 use super::state::{Activity, ChainState, Phase, Reopening, Status, StepState, Tree};
 use crate::ids::StepId;
 
@@ -17,9 +17,18 @@ pub fn evolve(mut chain: ChainState, event: &ChainEvent) -> ChainState {
         ChainEvent::Opened(opening) => chain = ChainState::opened(opening),
         ChainEvent::Adopted { incarnation } => adopt(&mut chain, *incarnation),
         ChainEvent::Reread => chain.must_reread = false,
+        ChainEvent::Recovered { round, loops_used, steps } => {
+            chain.round = *round;
+            chain.loops_used = *loops_used;
+            steps.iter().for_each(|step| recover(&mut chain, step));
+        }
         ChainEvent::Poured => chain.status = Status::Poured,
         ChainEvent::RootHeld => chain.status = Status::Held,
         ChainEvent::TreeReady { path, branch, head } => {
+            let moved = head != chain.tree.as_ref().map_or(&chain.base, |tree| &tree.head);
+            if let Some(writer) = chain.writer_of_moves().filter(|_| moved) {
+                with(&mut chain, &writer, |state| state.commit = Some(head.clone()));
+            }
             if chain.status == Status::Held {
                 chain.status = Status::Running;
             }
@@ -128,8 +137,29 @@ fn adopt(chain: &mut ChainState, incarnation: u64) {
     }
     // A chain that is ready needs no tree any more: after the merge it may well be gone.
     chain.must_find_tree = chain.tree.is_some() && chain.status != Status::Ready;
-    // Before the pour is known to be in bd there is nothing to read.
-    chain.must_reread = !matches!(chain.status, Status::Opened);
+    // Before the pour is known to be in bd there is nothing to read, unless steps were recovered from there.
+    let has_steps = chain.steps.values().any(|state| state.phase != Phase::Pending);
+    chain.must_reread = has_steps || !matches!(chain.status, Status::Opened);
+}
+
+fn recover(chain: &mut ChainState, recovered: &RecoveredStep) {
+    with(chain, &recovered.step, |state| {
+        state.phase = match &recovered.stands {
+            Standing::Pending => Phase::Pending,
+            Standing::Held => Phase::Active(Activity::Interrupted),
+            Standing::Closing => Phase::Active(Activity::Closing),
+            Standing::Closed { .. } => Phase::Closed,
+            Standing::Blocked { why } => Phase::Blocked { why: why.clone(), noted: true },
+        };
+        state.by_operator = recovered.stands == Standing::Closed { by: ClosedBy::Operator };
+        state.round = recovered.round;
+        state.epoch = recovered.epoch;
+        state.job.clone_from(&recovered.job);
+        state.commit.clone_from(&recovered.commit);
+        state.summary.clone_from(&recovered.summary);
+        state.findings.clone_from(&recovered.findings);
+        state.sent_back_by.clone_from(&recovered.sent_back_by);
+    });
 }
 
 /// With the last blocked step gone the chain goes on where it stands.
@@ -181,7 +211,7 @@ fn open_round(chain: &mut ChainState, round: u32, cause: &Cause, to: &StepId, st
             with(chain, gate, |state| state.phase = Phase::Active(Activity::Noting));
             Some(gate.clone())
         }
-        Cause::Operator => None,
+        Cause::Operator | Cause::Moved => None,
     };
     chain.must_find_tree |= chain.status == Status::Ready;
     if matches!(chain.status, Status::Blocked | Status::Ready) {

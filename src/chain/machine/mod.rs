@@ -5,7 +5,9 @@ mod event;
 mod evolve;
 mod input;
 mod judge;
+mod note;
 mod outstanding;
+mod recover;
 mod state;
 
 #[cfg(test)]
@@ -17,7 +19,9 @@ pub use decide::decide;
 pub use event::{Cause, ChainEvent, ClosedBy, Opening};
 pub use evolve::{evolve, fold};
 pub use input::{BeadsView, ChainInput, Outcome, StepView, Work};
+pub use note::{block_of, evidence_of};
 pub use outstanding::{ChainEffect, NoteKind, newly_outstanding, outstanding};
+pub use recover::{StepRecord, recovered};
 #[cfg(test)]
 pub use state::job_id;
 pub use state::{Activity, Blocked, ChainState, Limits, Phase, Scrutinies, Status, StepState};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::chain::shape::{Shape, Step, Writer};
+use crate::chain::shape::{Class, Shape, Step, Writer};
 use crate::chain::verdict::Verdict;
 use crate::ids::{BeadId, ChainId, JobId, StepId};
 
@@ -217,6 +217,8 @@ pub struct ChainState {
     pub scrutiny: Scrutinies,
     /// Commit that the branch starts from.
     pub base: String,
+    /// Whether its models are a script.
+    pub rehearsal: bool,
     /// Where the chain stands.
     pub status: Status,
     /// Its worktree, once made.
@@ -258,6 +260,7 @@ impl ChainState {
             limits: opening.limits,
             scrutiny: opening.scrutiny.clone(),
             base: opening.base.clone(),
+            rehearsal: opening.rehearsal,
             status: Status::Opened,
             tree: None,
             steps,
@@ -358,6 +361,29 @@ impl ChainState {
             .filter(|above| above.writer.is_some())
             .find_map(|above| self.steps.get(&above.id)?.commit.as_deref())
             .unwrap_or(&self.base)
+    }
+
+    /// Returns the writer that stands for what people did on the branch by hand: the last one that worked or was passed
+    /// by hand. `None` while something of the chain runs that may have moved the branch itself.
+    pub(super) fn writer_of_moves(&self) -> Option<StepId> {
+        if self.active().any(|(_, state, _)| !state.by_operator) || self.reopening.is_some() {
+            return None;
+        }
+        let worked = |(step, state): &(&Step, &StepState)| {
+            step.writer.is_some() && (state.commit.is_some() || state.by_operator)
+        };
+        self.in_order().filter(worked).last().map(|(step, _)| step.id.clone())
+    }
+
+    /// Returns the first gate, in order, that passed on another commit than the newest of the writers above it.
+    pub(super) fn stale_gate(&self) -> Option<StepId> {
+        let is_stale = |(step, state): &(&Step, &StepState)| {
+            step.class == Class::Gate
+                && state.phase == Phase::Closed
+                && !state.by_operator
+                && state.commit.as_deref().is_some_and(|judged| judged != self.upstream_commit(&step.id))
+        };
+        self.in_order().find(is_stale).map(|(step, _)| step.id.clone())
     }
 
     /// Returns the writer nearest above a step, of the given rank.

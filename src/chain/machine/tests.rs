@@ -1,14 +1,16 @@
 //! Tables for each branch, and the promise: a crash anywhere loses and doubles nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use super::event::Standing;
 use super::simulator::{Run, opening, step, wide_shape};
 use super::*;
+use crate::chain::evidence::{Note, Word};
 use crate::chain::shape::{Class, Shape, Writer};
-use crate::chain::verdict::{ReworkTarget, Verdict};
-use crate::ids::StepId;
+use crate::chain::verdict::{BlockReason, ReworkTarget, Verdict};
+use crate::ids::{JobId, StepId};
 use crate::ports::{ClaimAnswer, Commit, Restored};
 
 fn running() -> ChainState {
@@ -399,4 +401,148 @@ proptest! {
         let end = run.run_to_the_end();
         prop_assert!(run.check(&end).is_ok(), "seed {seed}: {}", run.check(&end).unwrap_err());
     }
+
+    #[test]
+    fn a_chain_whose_log_is_lost_goes_on_from_what_bd_knows(seed in any::<u64>(), crashes in 0..4u32, at in 2..60usize) {
+        let mut run = Run::new(seed, crashes);
+        run.lose_all_after(at);
+        let end = run.run_to_the_end();
+        prop_assert!(run.check(&end).is_ok(), "seed {seed} at {at}: {}", run.check(&end).unwrap_err());
+    }
+}
+
+/// A chain whose reviewer waits for people, with executor and tests done, taken over by another process.
+fn taken_over_with_a_blocked_reviewer() -> ChainState {
+    let mut chain = executor_done();
+    for (step, epoch, work) in [
+        ("seconder", 1, Work::Compared(None)),
+        ("obligations", 1, Work::Compared(None)),
+        ("tests", 1, made("c2", &[])),
+        ("runner", 1, Work::Compared(None)),
+    ] {
+        chain = after(chain, walk(step, epoch, Verdict::Passed { remark: None }, work));
+        chain = after(chain, closed(step, epoch));
+    }
+    let reason = Verdict::Blocked { reason: BlockReason::NoVerdict, detail: "prose".into() };
+    chain = after(chain, walk("reviewer", 1, reason, Work::Compared(None)));
+    chain = after(chain, vec![ChainInput::BlockNoted { step: "reviewer".into() }]);
+    assert_eq!(chain.status, Status::Blocked);
+    let steps = chain.steps.iter().map(|(step, state)| {
+        let status = if state.phase == Phase::Closed { "closed" } else { "blocked" };
+        (step.clone(), StepView { status: status.into(), assignee: None })
+    });
+    let view = BeadsView { root: Some("in_progress".into()), molecule: Some("open".into()), steps: steps.collect() };
+    after(chain, vec![ChainInput::Started { incarnation: 2 }, ChainInput::BeadsRead(view)])
+}
+
+fn tree(head: &str) -> ChainInput {
+    ChainInput::TreeReady { path: "/tree".into(), branch: "feature/x".into(), head: head.into() }
+}
+
+#[test]
+fn what_people_commit_on_the_branch_is_judged_by_every_gate_that_has_to() {
+    let still = after(taken_over_with_a_blocked_reviewer(), vec![tree("c2")]);
+    assert_eq!(still.upstream_commit(&"reviewer".into()), "c2");
+    assert!(!still.remarks.iter().any(|(code, _)| code == "branch_moved"));
+
+    let moved = after(taken_over_with_a_blocked_reviewer(), vec![tree("c3")]);
+    assert!(moved.remarks.iter().any(|(code, _)| code == "branch_moved"));
+    assert_eq!(moved.upstream_commit(&"reviewer".into()), "c3", "the reviewer judges what is there");
+    assert_eq!(moved.stale_gate(), Some("runner".into()), "the runner ran the tests of another commit");
+
+    let accepted = after(moved, vec![ChainInput::Accepted { step: "reviewer".into() }]);
+    let chain = after(accepted, closed("reviewer", 1));
+    assert_eq!(chain.status, Status::Running, "not ready: the runner has to judge it again");
+    let reopened = chain.reopening.as_ref().expect("a round for the stale gate");
+    assert_eq!((reopened.to.as_str(), reopened.gate.as_ref()), ("runner", None));
+}
+
+#[test]
+fn a_writer_that_is_passed_by_hand_stands_for_what_people_committed() {
+    let blocked = Verdict::Blocked { reason: BlockReason::Incomplete, detail: "gave up".into() };
+    let chain = after(running(), walk("executor", 1, blocked, Work::Committed(Commit::Nothing { refused: vec![] })));
+    let chain = after(chain, vec![ChainInput::BlockNoted { step: "executor".into() }]);
+    let view = BeadsView { root: Some("open".into()), molecule: Some("open".into()), steps: BTreeMap::new() };
+    let inputs = vec![
+        ChainInput::Started { incarnation: 2 },
+        ChainInput::Accepted { step: "executor".into() },
+        ChainInput::BeadsRead(view),
+        tree("c1"),
+    ];
+    let chain = after(after(chain, inputs), closed("executor", 1));
+    assert_eq!(chain.upstream_commit(&"seconder".into()), "c1");
+}
+
+fn record(status: &str, assignee: Option<&str>, notes: &[Note]) -> StepRecord {
+    let notes = notes.iter().map(|note| format!("{note}\n")).collect();
+    StepRecord { status: status.into(), assignee: assignee.map(str::to_owned), notes }
+}
+
+#[test]
+fn a_closed_step_counts_only_where_our_own_note_shows_that_it_passed() {
+    let shape = wide_shape();
+    let chain = opening(shape.clone()).chain;
+    let note = |step: &str, round: u32, commit: &str, word: Word| Note {
+        step: step.into(),
+        word,
+        round,
+        commit: Some(commit.into()),
+        text: "fine".into(),
+    };
+    let passed = |step: &str, round: u32, commit: &str| {
+        note(step, round, commit, Word::Passed(job_id(&chain, &step.into(), round)))
+    };
+    let failed = |step: &str, text: &str| Note {
+        text: text.into(),
+        ..note(step, 1, "c1", Word::Failed(job_id(&chain, &step.into(), 1)))
+    };
+    let by_job = Standing::Closed { by: ClosedBy::Job };
+    let by_hand = Standing::Closed { by: ClosedBy::Operator };
+    let stands = |executor: StepRecord, seconder: StepRecord| {
+        let records = BTreeMap::from([("executor".into(), executor), ("seconder".into(), seconder)]);
+        let ChainEvent::Recovered { steps, .. } = recovered(&chain, &shape, &records) else { panic!("another event") };
+        steps
+    };
+    let done = || record("closed", Some("sp/proj-mol-0a1b2c3d/executor/3"), &[passed("executor", 1, "c1")]);
+
+    for (case, seconder, wanted) in [
+        ("proven", record("closed", None, &[passed("seconder", 1, "c1")]), by_job.clone()),
+        ("closed by somebody", record("closed", None, &[]), Standing::Pending),
+        ("another commit", record("closed", None, &[passed("seconder", 1, "c0")]), Standing::Pending),
+        (
+            "another job",
+            record("closed", None, &[note("seconder", 1, "c1", Word::Passed(JobId::from("deadbeef")))]),
+            Standing::Pending,
+        ),
+        (
+            "failed last",
+            record("closed", None, &[passed("seconder", 1, "c1"), failed("seconder", "")]),
+            Standing::Pending,
+        ),
+        ("accepted", record("closed", None, &[note("seconder", 1, "c1", Word::Accepted(None))]), by_hand),
+        ("held", record("in_progress", Some("sp/proj-mol-0a1b2c3d/seconder/2"), &[]), Standing::Held),
+        (
+            "noted",
+            record("in_progress", Some("sp/proj-mol-0a1b2c3d/seconder/2"), &[passed("seconder", 1, "c1")]),
+            Standing::Closing,
+        ),
+        ("held by a stranger", record("in_progress", Some("anna"), &[]), Standing::Pending),
+    ] {
+        let steps = stands(done(), seconder);
+        assert_eq!(steps[0].stands, by_job, "{case}");
+        assert_eq!((steps[0].epoch, steps[0].commit.as_deref()), (3, Some("c1")), "{case}");
+        assert_eq!(steps[1].stands, wanted, "{case}");
+    }
+
+    let sent_back = record("closed", None, &[failed("seconder", "no\nopens round 2 at executor\nfix it\nnow")]);
+    let again = record("open", None, &[passed("executor", 1, "c1")]);
+    let steps = stands(again, sent_back);
+    assert_eq!((&steps[0].stands, steps[0].round), (&Standing::Pending, 2));
+    assert_eq!(steps[0].findings.as_deref(), Some("fix it\nnow"));
+    assert_eq!(steps[0].sent_back_by, Some("seconder".into()));
+
+    let why = Note { commit: None, ..note("executor", 1, "", Word::Blocked("empty_diff".into())) };
+    let steps = stands(record("blocked", None, &[why]), StepRecord::default());
+    let blocked = Blocked { code: "empty_diff".into(), detail: "fine".into() };
+    assert_eq!(steps[0].stands, Standing::Blocked { why: blocked });
 }

@@ -29,7 +29,7 @@ fn step(id: &str, needs: &[&str], relations: &[(&str, &str)]) -> Step {
 fn poured(steps: Vec<Step>) -> GraphPlan {
     let shape = Shape { formula: "code-standard".into(), vars: BTreeMap::new(), steps };
     let root = Bead { id: "proj-x".into(), title: "Fix the pager".into(), ..Bead::default() };
-    plan(&shape, &ChainId::from("proj-mol-1"), &root)
+    plan(&shape, &ChainId::from("proj-mol-1"), &root, &Origin { base: "c0ffee", rehearsal: true })
 }
 
 #[test]
@@ -50,9 +50,11 @@ fn a_pour_is_one_molecule_its_steps_and_their_edges() {
           "priority": 1,
           "labels": [],
           "metadata": {
+            "sp_base": "c0ffee",
             "sp_bead": "proj-x",
             "sp_chain": "proj-mol-1",
-            "sp_formula": "code-standard"
+            "sp_formula": "code-standard",
+            "sp_rehearsal": true
           }
         },
         {
