@@ -1,5 +1,7 @@
 //! SIGKILL at every event of a chain's log, right after it is stored and right before.
 
+use std::time::Duration;
+
 use crate::story::{GoOn, LOOP, REJECTED, SHORT, Story, WHOLE};
 
 use GoOn::{Rerun, Resume};
@@ -129,4 +131,33 @@ fn a_chain_that_is_killed_again_and_again_arrives() {
     }
     assert!(deaths >= 3, "it was to be killed more often than {deaths} times");
     begun.repo.must_equal(&(SHORT.model)(&begun.bead));
+}
+
+/// A number that looks random and is the same for the same seed (xorshift64*).
+fn next(seed: &mut u64) -> u64 {
+    *seed ^= *seed >> 12;
+    *seed ^= *seed << 25;
+    *seed ^= *seed >> 27;
+    seed.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33
+}
+
+/// Events are not all that happens: a death may come in the middle of a write, a turn, a call of bd or of git.
+/// `SP_TEST_SEEDS` tries more than one.
+#[test]
+fn a_chain_that_is_killed_at_any_moment_arrives() {
+    let seeds = std::env::var("SP_TEST_SEEDS").map_or(1, |text| text.parse::<u64>().unwrap());
+    for seed in 1..=seeds {
+        let mut dice = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let begun = LOOP.begin();
+        for death in 1..=8 {
+            let span = Duration::from_millis(200 + next(&mut dice) % 3_000);
+            let how = if death % 2 == 0 { Resume } else { Rerun };
+            // The very first may die before there is a chain to resume.
+            if begun.go_on(how).spawn().killed_within(span).status.success() {
+                break;
+            }
+        }
+        begun.go_on(Rerun).run().success();
+        begun.repo.must_equal(&(LOOP.model)(&begun.bead));
+    }
 }

@@ -137,16 +137,30 @@ impl<'a> Running<'a> {
         self.repo.until(&format!("`{}` says `{text}`", self.told), || self.stderr().contains(text));
     }
 
+    /// Waits for its end, but not longer than this; then kills it.
+    pub fn killed_within(mut self, span: Duration) -> Run<'a> {
+        match self.ended.recv_timeout(span) {
+            Ok(status) => self.over(status),
+            Err(_) => {
+                self.signal(Signal::KILL);
+                self.wait()
+            }
+        }
+    }
+
     /// Waits for its end.
     pub fn wait(mut self) -> Run<'a> {
-        let status = match self.ended.recv_timeout(self.limit) {
-            Ok(status) => status,
+        match self.ended.recv_timeout(self.limit) {
+            Ok(status) => self.over(status),
             Err(RecvTimeoutError::Timeout) => {
                 let said = self.stderr();
                 panic!("`{}` did not end within {:?}; it said:\n{said}", self.told, self.limit)
             }
             Err(RecvTimeoutError::Disconnected) => panic!("`{}` can't be waited for", self.told),
-        };
+        }
+    }
+
+    fn over(&mut self, status: ExitStatus) -> Run<'a> {
         self.is_over = true;
         let text = |file: &PathBuf| String::from_utf8_lossy(&fs::read(file).unwrap()).into_owned();
         let run = Run {
