@@ -27,6 +27,8 @@ pub enum Word {
     Failed(JobId),
     /// The step waits for people: a stable code.
     Blocked(String),
+    /// A round that no gate asked for begins at this step.
+    Asked,
 }
 
 /// One note.
@@ -56,6 +58,7 @@ impl Note {
             }
             Word::Failed(job) => format!("{MARK}{step} failed: job {job} round {round}"),
             Word::Blocked(code) => format!("{MARK}{step} blocked: {code} round {round}"),
+            Word::Asked => format!("{MARK}{step} is to work again: by hand round {round}"),
         }
     }
 }
@@ -110,6 +113,7 @@ fn header(step: &StepId, line: &str) -> Option<Note> {
         "accepted by the operator" => Word::Accepted(job().filter(|job| job.as_str() != "none")),
         "failed" => Word::Failed(job()?),
         "blocked" => Word::Blocked(key.to_owned()),
+        "is to work again" => Word::Asked,
         _ => return None,
     };
     Some(Note { step: step.clone(), word, round: round.parse().ok()?, commit: None, text: String::new() })
@@ -129,6 +133,7 @@ mod tests {
             note(Word::Failed(JobId::new("1a2b3c4d")), 1, Some("c1"), "the last page\nopens round 2 at executor\nfix"),
             note(Word::Blocked("no_verdict".into()), 2, None, "asked twice"),
             note(Word::Accepted(None), 2, Some("c2"), "no summary"),
+            note(Word::Asked, 3, None, "Think of zero."),
             note(Word::Passed(JobId::new("9z8y7x6w")), 3, Some("c3"), "commit 1 of the text"),
         ];
         let all: Vec<String> = written.iter().map(ToString::to_string).collect();

@@ -227,6 +227,8 @@ impl Expected {
     /// The operator has a step worked again.
     pub fn resumed_at(mut self, to: &str) -> Self {
         self.status = "running";
+        let at = self.at(to);
+        self.steps[at].notes.push(format!("is to work again by hand round {}", self.round + 1));
         self.reopens(to)
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::chain::evidence::Note;
 use crate::chain::machine::{
-    BeadsView, ChainEffect, ChainInput, ChainState, NoteKind, StepView, block_of, evidence_of,
+    BeadsView, ChainEffect, ChainInput, ChainState, NoteKind, StepView, block_of, evidence_of, request_of,
 };
 use crate::chain::pour::{Origin, plan};
 use crate::ids::StepId;
@@ -52,7 +52,7 @@ pub(super) async fn perform(tracker: &dyn Tracker, work: &TrackerWork) -> Result
             ChainInput::StepClosed { step: step.clone() }
         }
         ChainEffect::Reopen { round } => {
-            reopen(tracker, chain).await?;
+            reopen(tracker, chain, work.again).await?;
             ChainInput::RoundReopened { round: *round }
         }
         ChainEffect::NoteBlock { step } => {
@@ -137,8 +137,11 @@ async fn append(tracker: &dyn Tracker, chain: &ChainState, note: &Note, again: b
     tracker.append_note(&bead, &note.to_string(), &format!("sp/{}/{}/{epoch}", chain.chain, note.step)).await
 }
 
-async fn reopen(tracker: &dyn Tracker, chain: &ChainState) -> Result<(), TrackerError> {
+async fn reopen(tracker: &dyn Tracker, chain: &ChainState, again: bool) -> Result<(), TrackerError> {
     let Some(open) = &chain.reopening else { return Ok(()) };
+    if let Some(note) = request_of(chain) {
+        append(tracker, chain, &note, again).await?;
+    }
     let operations: Vec<BatchOp> = open
         .steps
         .iter()

@@ -19,7 +19,7 @@ pub use decide::decide;
 pub use event::{Cause, ChainEvent, ClosedBy, Opening};
 pub use evolve::{evolve, fold};
 pub use input::{BeadsView, ChainInput, Outcome, StepView, Work};
-pub use note::{block_of, evidence_of};
+pub use note::{block_of, evidence_of, request_of};
 pub use outstanding::{ChainEffect, NoteKind, newly_outstanding, outstanding};
 pub use recover::{StepRecord, recovered};
 #[cfg(test)]

@@ -22,6 +22,13 @@ pub fn evidence_of(chain: &ChainState, step: &StepId, kind: NoteKind) -> Option<
     Some(Note { step: step.clone(), word, round: state.round, commit, text })
 }
 
+/// Returns what a round asks that no gate opened; `None` when none is on its way.
+pub fn request_of(chain: &ChainState) -> Option<Note> {
+    let open = chain.reopening.as_ref().filter(|open| open.gate.is_none())?;
+    let (step, text) = (open.to.clone(), open.findings.clone());
+    Some(Note { step, word: Word::Asked, round: open.round, commit: None, text })
+}
+
 /// Returns why a step waits for people; `None` when it does not.
 pub fn block_of(chain: &ChainState, step: &StepId) -> Option<Note> {
     let state = chain.steps.get(step)?;

@@ -30,10 +30,11 @@ pub fn recovered(chain: &ChainId, shape: &Shape, records: &BTreeMap<StepId, Step
         .iter()
         .filter_map(|step| Some((&step.id, notes(&step.id, &records.get(&step.id)?.notes))))
         .collect();
-    let failures: Vec<Failure> = read.values().flatten().filter_map(failure).collect();
-    let opened = failures.iter().map(|failure| failure.opens).max().unwrap_or(1);
-    let round = read.values().flatten().map(|note| note.round).max().unwrap_or(1).max(opened);
-    let loops_used = u32::try_from(failures.len()).unwrap_or(u32::MAX);
+    let rounds: Vec<Opened> = read.values().flatten().filter_map(opened).collect();
+    let noted = read.values().flatten().map(|note| note.round).max().unwrap_or(1);
+    let round = rounds.iter().map(|round| round.opens).max().unwrap_or(1).max(noted);
+    let by_gates = rounds.iter().filter(|round| round.gate.is_some()).count();
+    let loops_used = u32::try_from(by_gates).unwrap_or(u32::MAX);
 
     let mut steps: Vec<RecoveredStep> = Vec::new();
     let none = StepRecord::default();
@@ -44,7 +45,7 @@ pub fn recovered(chain: &ChainId, shape: &Shape, records: &BTreeMap<StepId, Step
         let stands = standing(chain, step, record, last, round, upstream.as_deref());
         let passed = matches!(stands, Standing::Closed { .. } | Standing::Closing);
         let note = last.filter(|_| passed);
-        let asks = failures.iter().rfind(|failure| failure.opens == round && failure.to == step.id && !passed);
+        let asks = rounds.iter().rfind(|open| open.opens == round && open.to == step.id && !passed);
         steps.push(RecoveredStep {
             step: step.id.clone(),
             round: note.map_or(round, |note| note.round),
@@ -52,29 +53,36 @@ pub fn recovered(chain: &ChainId, shape: &Shape, records: &BTreeMap<StepId, Step
             job: note.and_then(job),
             commit: note.and_then(|note| note.commit.clone()),
             summary: note.map(|note| note.text.clone()),
-            findings: asks.map(|failure| failure.findings.clone()),
-            sent_back_by: asks.map(|failure| failure.gate.clone()),
+            findings: asks.map(|open| open.findings.clone()),
+            sent_back_by: asks.and_then(|open| open.gate.clone()),
             stands,
         });
     }
     ChainEvent::Recovered { round, loops_used, steps }
 }
 
-/// A gate that sent a writer back, as its note tells it.
-struct Failure {
-    gate: StepId,
+/// A round, as the note tells it that opened it.
+struct Opened {
+    gate: Option<StepId>,
     opens: u32,
     to: StepId,
     findings: String,
 }
 
-fn failure(note: &Note) -> Option<Failure> {
-    let Word::Failed(_) = note.word else { return None };
+fn opened(note: &Note) -> Option<Opened> {
+    match note.word {
+        Word::Failed(_) => {}
+        Word::Asked => {
+            let (to, findings) = (note.step.clone(), note.text.clone());
+            return Some(Opened { gate: None, opens: note.round, to, findings });
+        }
+        Word::Passed(_) | Word::Accepted(_) | Word::Blocked(_) => return None,
+    }
     let at = note.text.lines().position(|line| line.starts_with("opens round "))?;
     let (opens, to) = note.text.lines().nth(at)?.strip_prefix("opens round ")?.split_once(" at ")?;
     let findings: Vec<&str> = note.text.lines().skip(at + 1).collect();
-    Some(Failure {
-        gate: note.step.clone(),
+    Some(Opened {
+        gate: Some(note.step.clone()),
         opens: opens.parse().ok()?,
         to: StepId::from(to),
         findings: findings.join("\n"),
@@ -85,7 +93,7 @@ fn job(note: &Note) -> Option<crate::ids::JobId> {
     match &note.word {
         Word::Passed(job) | Word::Failed(job) => Some(job.clone()),
         Word::Accepted(job) => job.clone(),
-        Word::Blocked(_) => None,
+        Word::Blocked(_) | Word::Asked => None,
     }
 }
 
@@ -109,7 +117,7 @@ fn standing(
             let judged = step.writer.is_some() || note.commit.as_deref() == upstream || upstream.is_none();
             judged && *job == job_id(chain, &step.id, note.round)
         }
-        Word::Accepted(_) | Word::Failed(_) | Word::Blocked(_) => false,
+        Word::Accepted(_) | Word::Failed(_) | Word::Blocked(_) | Word::Asked => false,
     });
     let accepted = last.is_some_and(|note| matches!(note.word, Word::Accepted(_)));
     match (record.status.as_str(), last) {

@@ -189,6 +189,9 @@ impl World {
                 vec![ChainInput::StepClosed { step: step.clone() }]
             }
             ChainEffect::Reopen { round } => {
+                if let Some(note) = request_of(chain) {
+                    self.note(Some(note));
+                }
                 for step in chain.reopening.as_ref().map(|open| open.steps.clone()).unwrap_or_default() {
                     if self.live.values().any(|at| *at == step) {
                         self.faults.push(format!("{step} was reopened under its running job"));
@@ -494,8 +497,11 @@ impl Run {
     fn lose(&mut self) {
         let before = self.state();
         let opened = Opening { incarnation: self.incarnation, ..opening(before.shape.clone()) };
-        let recovered = self.world.recovered(&before.chain);
-        self.log = vec![ChainEvent::Opened(Box::new(opened)), ChainEvent::Poured, recovered];
+        self.log = vec![ChainEvent::Opened(Box::new(opened))];
+        // Before the pour there is nothing to recover from: a chain begins.
+        if self.world.pours > 0 {
+            self.log.extend([ChainEvent::Poured, self.world.recovered(&before.chain)]);
+        }
     }
 
     fn enqueue(&mut self, state: ChainState, effect: ChainEffect) {
