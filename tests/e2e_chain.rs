@@ -38,6 +38,7 @@ fn code_standard_runs_its_six_steps_and_is_ready_to_merge() {
   ✓ reviewer             passed [TIME]  1 round(s)    7.7k in    270 out     $0.01  [JOB reviewer.1]  verdict PASS: The cause is fixed, not the symptom.
 
   bead      [BEAD] by code-standard
+  contract  bug: problem, scope, non-goals, validation, acceptance
   scrutiny  medium
   base      main [COMMIT]
   branch    feature/[BEAD]-executor [COMMIT]
@@ -51,6 +52,14 @@ next:
   sp chain resume [CHAIN]   # after the merge: closes [CHAIN] and [BEAD]
 "#);
     repo.must_equal(&Expected::code_standard(&bead).ready());
+    let shown = repo.sp(["chain", "show", &bead, "--json"]).json();
+    assert_eq!(shown["scrutiny"], json!({ "stated": "medium", "effective": "medium" }));
+    let contract = &shown["contract"];
+    assert_eq!((&contract["kind"], &contract["missing"]), (&json!("bug"), &json!([])), "{contract:#}");
+    assert_eq!(contract["acceptance"], json!(["Every line of a file is on one of its pages."]));
+    for part in ["problem", "scope", "non_goals", "dependencies", "deliverables", "validation", "rollback"] {
+        assert!(contract.get(part).is_some(), "{part} is not shown: {contract:#}");
+    }
     every_step_was_told_where_it_stands(&repo, &bead);
 }
 
@@ -274,6 +283,26 @@ fn a_blocked_gate_can_be_passed_by_hand() {
 }
 
 #[test]
+fn what_a_person_waved_through_is_told_to_those_who_come_after() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("seconder", [says(second_unclear("is a page of zero lines a page?"))])
+        .round("test-engineer", [writes("test/last_page_test.sh", "exit 0\n"), says(tests_written())])
+        .round("test-runner", [bash("./test.sh"), says(tests_passed())])
+        .round("obligations-scanner", [says(clean())])
+        .round("reviewer", [says(pass())])
+        .write();
+    repo.sp(["chain", "run", CODE_STANDARD, "--bead", &bead, "--rehearse", &script]).code(7);
+    repo.sp(["chain", "resume", &bead, "--accept", "seconder"]).success();
+    let told = task(&repo, &repo.job("reviewer", 1));
+    for fact in ["is a page of zero lines a page?", "the operator accepted the step all the same"] {
+        assert!(told.contains(fact), "the reviewer was not told `{fact}`:\n{told}");
+    }
+}
+
+#[test]
 fn an_abandoned_chain_frees_its_bead_and_keeps_the_work() {
     let (repo, bead) = begin();
     let script = repo
@@ -331,6 +360,33 @@ fn a_chain_is_published_once_it_is_merged_and_only_then_are_its_dependents_ready
     repo.sp(["chain", "resume", &bead]).success();
     repo.must_equal(&Expected::pair(&bead).ready().published());
     assert!(is_ready(), "the dependent waits for a bead that is closed");
+}
+
+#[test]
+fn what_people_add_to_a_ready_branch_is_judged_before_it_is_published() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("reviewer", [says(pass())])
+        .round("reviewer", [says(pass())])
+        .write();
+    repo.sp(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).success();
+    let branch = format!("feature/{bead}-executor");
+    let tree = repo.root().join(".worktrees").join(&bead).join(format!("{bead}-executor"));
+    fs::write(tree.join("src/size.sh"), "# added at the last minute\n").unwrap();
+    repo.git(["-C", tree.to_str().unwrap(), "add", "src/size.sh"]);
+    repo.git(["-C", tree.to_str().unwrap(), "commit", "-q", "-m", "one more thing"]);
+    repo.git(["merge", "-q", "--no-ff", "-m", "merged", &branch]);
+
+    let judged = repo.sp(["chain", "resume", &bead]);
+    judged.success();
+    assert!(judged.stdout.contains("branch_moved"), "{judged}");
+    let diff = fs::read_to_string(repo.job_dir(&repo.job("reviewer", 2)).join("diff.patch")).unwrap();
+    assert!(diff.contains("added at the last minute"), "the reviewer judged another diff:\n{diff}");
+    assert_eq!(repo.column("SELECT status FROM chains"), ["ready_to_merge"]);
+    repo.sp(["chain", "resume", &bead]).success();
+    assert_eq!(repo.column("SELECT status FROM chains"), ["published"]);
 }
 
 #[test]

@@ -420,6 +420,7 @@ fn order(operator: Operator) -> ChainInput {
         Operator::Resume { note, from } => ChainInput::Resumed { note, from },
         Operator::Accept { step } => ChainInput::Accepted { step },
         Operator::Abandon { reason } => ChainInput::AbandonAsked { reason },
+        Operator::Judge { head } => ChainInput::BranchMoved { head },
         Operator::Publish => ChainInput::PublishAsked,
     }
 }

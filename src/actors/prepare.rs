@@ -310,7 +310,7 @@ fn handoffs(reader: &Reader, chain: &ChainState, step: &Step, dir: &JobDir) -> R
     let mut handoffs = Vec::new();
     for above in chain.shape.ancestors(&step.id) {
         let Some(state) = chain.steps.get(&above.id) else { continue };
-        let Some(job) = state.job.clone().filter(|_| !state.by_operator) else { continue };
+        let Some(job) = state.job.clone() else { continue };
         let result = reader.result(&job).map_err(|error| fault("store", error.to_string()))?;
         let Some(result) = result else { continue };
         let file = dir.upstream().join(format!("{}.txt", above.id));
@@ -320,6 +320,7 @@ fn handoffs(reader: &Reader, chain: &ChainState, step: &Step, dir: &JobDir) -> R
             bead: chain.chain.step_bead(&above.id),
             job,
             verdict: state.summary.clone().filter(|_| above.class == Class::Gate),
+            accepted: state.by_operator,
             result,
             file: file.to_string_lossy().into_owned(),
         });
@@ -367,8 +368,7 @@ fn progress(chain: &ChainState) -> BTreeMap<StepId, StepProgress> {
                 Phase::Closed => StepStatus::Completed,
                 Phase::Blocked { .. } => StepStatus::Failed,
             };
-            let job = state.job.clone().filter(|_| !state.by_operator);
-            (id.clone(), StepProgress { status, job })
+            (id.clone(), StepProgress { status, job: state.job.clone() })
         })
         .collect()
 }

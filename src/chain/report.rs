@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::contract::ContractView;
 use super::machine::{Activity, ChainState, Phase, Status, StepState};
 use super::shape::{Class, Step};
 use crate::ports::DiffStat;
@@ -34,6 +35,8 @@ pub struct ReportFacts<'a> {
     pub chain: &'a ChainState,
     /// Ref that the base was named by.
     pub base_ref: Option<&'a str>,
+    /// The contract as it was understood when the chain began.
+    pub contract: Option<ContractView>,
     /// Wall clock of the chain's opening and of its newest event, ms since 1970 UTC.
     pub opened_ms: i64,
     /// Wall clock of its newest event.
@@ -141,6 +144,9 @@ pub struct ChainReport {
     pub why: Option<String>,
     /// Scrutiny.
     pub scrutiny: ScrutinyReport,
+    /// The contract as it was understood when the chain began; bd has the text, and the present one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract: Option<ContractView>,
     /// Rounds, from 1.
     pub rounds: u32,
     /// From the opening to the newest event, in ms.
@@ -177,6 +183,7 @@ impl ChainReport {
                 stated: chain.scrutiny.stated.clone(),
                 effective: chain.scrutiny.effective.clone(),
             },
+            contract: facts.contract.clone(),
             rounds: chain.round,
             duration_ms: facts.last_ms - facts.opened_ms,
             input_tokens: steps.iter().map(|step| step.input_tokens).sum(),

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::figures::{cost, count, span};
 use super::output::{Human, printable};
+use crate::chain::contract::{ContractView, Section};
 use crate::chain::report::{ChainReport, StepReport};
 use crate::orchestrator::Composition;
 
@@ -31,6 +32,9 @@ impl Human for ChainReport {
             true => self.scrutiny.effective.clone(),
             false => format!("{}, stated {}", self.scrutiny.effective, self.scrutiny.stated),
         };
+        if let Some(contract) = &self.contract {
+            contract_line(out, contract)?;
+        }
         writeln!(out, "  scrutiny  {scrutiny}")?;
         let short = |sha: &str| sha.get(..12).unwrap_or(sha).to_owned();
         let base_ref = self.work.base_ref.as_deref().unwrap_or("commit");
@@ -101,6 +105,16 @@ fn step_line(out: &mut dyn Write, step: &StepReport, width: usize) -> io::Result
     writeln!(out)
 }
 
+fn contract_line(out: &mut dyn Write, view: &ContractView) -> io::Result<()> {
+    let names = |sections: &[Section]| sections.iter().map(|section| section.as_str()).collect::<Vec<_>>().join(", ");
+    let kind = view.contract.kind.map_or("of no kind", |kind| kind.as_str());
+    write!(out, "  contract  {kind}: {}", names(&view.sections()))?;
+    if !view.missing.is_empty() {
+        write!(out, "; lacks {}", names(&view.missing))?;
+    }
+    writeln!(out)
+}
+
 impl Human for Composition {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{} on {}: {}", self.formula, self.root_bead_id, printable(&self.title))?;
@@ -113,6 +127,9 @@ impl Human for Composition {
             writeln!(out, "  {:width$}  {} {:?}, {class}{needs}", step.step, step.role, step.tier)?;
         }
         writeln!(out)?;
+        if let Some(contract) = &self.contract {
+            contract_line(out, contract)?;
+        }
         writeln!(out, "  scrutiny  {}, stated {}", self.scrutiny.effective, self.scrutiny.stated)?;
         for raised in &self.scrutiny.escalations {
             writeln!(

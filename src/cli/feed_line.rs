@@ -185,6 +185,7 @@ pub fn chain_event(event: &ChainEvent) -> (&'static str, String) {
             };
             ("round", format!("{round} begins at {to}, asked by {by}: {}", cut(findings)))
         }
+        ChainEvent::ScrutinyRaised { to, why } => ("scrutiny", format!("{to} from here on: {}", cut(why))),
         ChainEvent::RoundNoted { round } => ("noted", format!("round {round}")),
         ChainEvent::RoundReopened { round } => ("reopened", format!("the steps of round {round}")),
         ChainEvent::StepBlocked { step, why } => ("blocked", format!("{step}: {}: {}", why.code, cut(&why.detail))),

@@ -29,6 +29,11 @@ pub enum Operator {
         /// Why.
         reason: String,
     },
+    /// The branch of a chain that is ready stands elsewhere now: what people added is to be judged.
+    Judge {
+        /// Commit that it stands at.
+        head: String,
+    },
     /// Its work is in the base: close its beads.
     Publish,
 }

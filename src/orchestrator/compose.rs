@@ -11,7 +11,7 @@ use super::error::OrchestratorError;
 use super::open::covered;
 use super::request::{RunRequest, kept_scope};
 use crate::actors::PolicyMsg;
-use crate::chain::contract::{Contract, parse as parse_contract};
+use crate::chain::contract::{Contract, ContractView, parse as parse_contract};
 use crate::chain::formula::{load as load_formula, resolve_named};
 use crate::chain::graph::{compile, critical_path, waves};
 use crate::chain::machine::Scrutinies;
@@ -53,6 +53,8 @@ pub struct Composition {
     pub vars: BTreeMap<String, String>,
     /// Scrutiny and what raised it.
     pub scrutiny: Assessment,
+    /// The contract as it is understood.
+    pub contract: Option<ContractView>,
     /// Ref that the work would be based on.
     pub base_ref: String,
     /// Its commit.
@@ -113,9 +115,14 @@ impl Orchestrator {
         let contract = parsed.as_ref().and_then(|contract| contract.as_ref().ok());
         let scope = contract.map(|contract| contract.scope.named_paths()).unwrap_or_default();
         let title = root.as_ref().map(|bead| bead.title.clone()).unwrap_or_default();
-        let resolved = self.resolve(request, contract, &title)?;
+        let mut resolved = self.resolve(request, contract, &title, None)?;
         let level = level(request, contract, &resolved.vars);
         let assessment = assess(level, &scope);
+        if assessment.effective != assessment.stated {
+            // Mandates speak of the level that counts.
+            resolved = self.resolve(request, contract, &title, Some(assessment.effective))?;
+        }
+        let view = contract.map(ContractView::of);
 
         let preflight = Preflight {
             bead: request.bead.clone(),
@@ -141,7 +148,9 @@ impl Orchestrator {
             base_sha = self.ground.workspace.resolve(&found.base).await?;
         }
         self.refuse_foreign_tree(&request.bead, &shape, &base_sha, found.is_some()).await?;
-        let composition = composition(request, &root, &shape, &assessment, (base_ref, base_sha), facts.dirty, &ruling);
+        let mut composition =
+            composition(request, &root, &shape, &assessment, (base_ref, base_sha), facts.dirty, &ruling);
+        composition.contract = view;
         let scrutiny = Scrutinies {
             stated: assessment.stated.as_str().to_owned(),
             effective: assessment.effective.as_str().to_owned(),
@@ -154,6 +163,7 @@ impl Orchestrator {
         request: &RunRequest,
         contract: Option<&Contract>,
         title: &str,
+        effective: Option<Scrutiny>,
     ) -> Result<crate::chain::formula::Resolved, OrchestratorError> {
         let formulas = self.ground.formulas.as_ref();
         let declared = load_formula(&request.formula, formulas)?.vars;
@@ -170,6 +180,13 @@ impl Orchestrator {
         }
         let said = request.scrutiny.or_else(|| contract.and_then(|contract| contract.scrutiny));
         fill("scrutiny", said.map(|level| level.as_str().to_owned()).unwrap_or_default());
+        let takes = |level: &str| {
+            let allowed = declared.get("scrutiny").map(|var| &var.allowed);
+            allowed.is_some_and(|words| words.is_empty() || words.iter().any(|word| word == level))
+        };
+        if let Some(level) = effective.map(Scrutiny::as_str).filter(|level| takes(level)) {
+            vars.insert("scrutiny".to_owned(), level.to_owned());
+        }
         Ok(resolve_named(&request.formula, &vars, formulas)?)
     }
 
@@ -239,6 +256,7 @@ fn composition(
         title: root.title.clone(),
         vars: shape.vars.clone(),
         scrutiny: scrutiny.clone(),
+        contract: None,
         base_ref,
         base_sha,
         dirty_paths,

@@ -14,7 +14,7 @@ impl Orchestrator {
     /// Goes on with a chain, named by its id or its bead.
     ///
     /// A stopped chain goes on where it stood; a blocked one needs a note or an accepted step; one that is ready is
-    /// published once its tip is contained in the base.
+    /// published once its tip is contained in the base, and judged again when people added to its branch.
     pub async fn resume(&self, name: &str, request: ResumeRequest) -> Result<Started, OrchestratorError> {
         let reader = Reader::open(&self.ground.layout.database())?;
         let row = reader.find_chain(name)?;
@@ -47,10 +47,13 @@ impl Orchestrator {
                 let steps = state.in_order().filter_map(waits).collect();
                 return Err(OrchestratorError::NeedsNote { chain: row.chain, steps });
             }
-            ChainStatus::ReadyToMerge if orders.is_empty() => {
-                self.refuse_unmerged(&row, &state).await?;
-                orders.push(Operator::Publish);
-            }
+            ChainStatus::ReadyToMerge if orders.is_empty() => match self.moved_to(&state).await? {
+                Some(head) => orders.push(Operator::Judge { head }),
+                None => {
+                    self.refuse_unmerged(&row, &state).await?;
+                    orders.push(Operator::Publish);
+                }
+            },
             _ => {}
         }
         self.go_on(row, request.rehearse.as_deref(), orders).await
@@ -73,6 +76,13 @@ impl Orchestrator {
     /// Asks every chain of this process to stop; each ends its jobs, stays resumable and comes to rest.
     pub fn stop_all(&self, why: &str) {
         self.doors.chains.send(ChainsMsg::OrderAll(Operator::Stop { why: why.to_owned() }));
+    }
+
+    /// Where the branch stands, if people moved it after the chain was ready; a branch that is gone was merged before.
+    async fn moved_to(&self, state: &ChainState) -> Result<Option<String>, OrchestratorError> {
+        let Some(tree) = &state.tree else { return Ok(None) };
+        let tip = self.ground.workspace.branch_tip(&tree.branch).await?;
+        Ok(tip.filter(|tip| *tip != tree.head))
     }
 
     /// The tip must be contained in the base branch before the beads are closed.

@@ -107,6 +107,7 @@ impl Orchestrator {
             models: request.models.clone(),
             stall_seconds: request.stall_seconds,
             rehearsal: script.is_some(),
+            contract: composed.composition.contract.clone(),
             scope: composed.scope.clone(),
             project_id: info.project_id,
         };

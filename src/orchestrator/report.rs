@@ -101,6 +101,7 @@ pub async fn chain_report(root: &Path, name: &str) -> Result<ChainReport, Orches
     Ok(ChainReport::new(&ReportFacts {
         chain: &state,
         base_ref: row.base_ref.as_deref(),
+        contract: super::open::kept(&row)?.contract,
         opened_ms: row.created_at_ms,
         last_ms: events.last().map_or(row.created_at_ms, |event| event.at_ms),
         jobs: &jobs,

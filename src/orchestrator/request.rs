@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::handle::ChainHandle;
+use crate::chain::contract::ContractView;
 use crate::chain::machine::{ChainEvent, Opening};
 use crate::chain::scrutiny::Scrutiny;
 use crate::config::Models;
@@ -104,6 +105,9 @@ pub(super) struct Kept {
     #[serde(default)]
     pub stall_seconds: Option<u32>,
     pub rehearsal: bool,
+    /// The contract as it was understood.
+    #[serde(default)]
+    pub contract: Option<ContractView>,
     /// Paths of the contract's scope, for collisions with other chains.
     pub scope: Vec<String>,
     /// Identity of the beads workspace.

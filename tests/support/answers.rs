@@ -46,6 +46,11 @@ pub fn second_fail(finding: &str) -> Value {
     seconding("FAIL", &[finding])
 }
 
+/// seconder: people must decide.
+pub fn second_unclear(finding: &str) -> Value {
+    seconding("UNCLEAR", &[finding])
+}
+
 fn seconding(verdict: &str, findings: &[&str]) -> Value {
     let findings: Vec<Value> = findings
         .iter()

@@ -43,6 +43,8 @@ pub struct Handoff {
     pub job: crate::ids::JobId,
     /// Its verdict, if it is a gate.
     pub verdict: Option<String>,
+    /// Whether a person passed the step in spite of what the job came to.
+    pub accepted: bool,
     /// The whole result.
     pub result: String,
     /// A file that holds it, readable by the role.

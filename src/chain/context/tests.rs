@@ -86,6 +86,7 @@ fn input_at(shape: &Shape, at: usize) -> PromptInput {
         bead: step.bead.clone(),
         job: step.job.clone().unwrap(),
         verdict: Some("PASS".into()),
+        accepted: false,
         result: format!("evidence of {}", step.role),
         file: format!("/repo/.specialists/jobs/{}/result.txt", step.role),
     });
@@ -436,7 +437,7 @@ proptest! {
         prop_assert!(parts.upstream.len() + parts.diff.len() <= INLINE_LIMIT);
         let read = parse_envelope(&parts.chain_context).unwrap();
         let all_results = input.upstream.iter().all(|handoff| parts.upstream.contains(handoff.result.as_str()));
-        let upstream_whole = all_results && (dropped.is_none() || by_hand);
+        let upstream_whole = all_results && dropped.is_none();
         let whole = upstream_whole && parts.diff.contains(diff.as_str()) && parts.contract.contains(&input.contract)
             && parts.notes.contains(input.agents_md.as_deref().unwrap());
         prop_assert_eq!(read.upstream_complete, upstream_whole);

@@ -7,7 +7,7 @@ mod parse;
 mod xml;
 
 pub use error::ContractError;
-pub use model::{Contract, ContractKind, Form, missing};
+pub use model::{Contract, ContractKind, ContractView, Form, Section, missing};
 pub use parse::parse;
 
 #[cfg(test)]

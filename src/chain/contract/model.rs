@@ -187,7 +187,8 @@ pub struct Contract {
     pub retirement_trigger: String,
     /// Parts that the schema does not know.
     pub unknown: Vec<UnknownPart>,
-    /// The description as it stands in the bead, byte for byte.
+    /// The description as it stands in the bead, byte for byte. bd keeps it; no record of ours does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub raw: String,
 }
 
@@ -258,6 +259,36 @@ impl Contract {
             }
         };
         field.extend(entries.into_iter().filter(|entry| !entry.is_empty()));
+    }
+}
+
+/// A contract as people are shown it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContractView {
+    /// All that was understood.
+    #[serde(flatten)]
+    pub contract: Contract,
+    /// Required sections that it lacks.
+    pub missing: Vec<Section>,
+}
+
+impl ContractView {
+    /// Shows a contract.
+    pub fn of(contract: &Contract) -> Self {
+        Self { contract: Contract { raw: String::new(), ..contract.clone() }, missing: missing(contract) }
+    }
+
+    /// Returns the sections that say something, in the order of the spec.
+    pub fn sections(&self) -> Vec<Section> {
+        let contract = &self.contract;
+        let lacks = |section: &Section| match section {
+            Section::Dependencies => contract.dependencies.is_empty(),
+            Section::Deliverables => contract.deliverables.is_empty(),
+            Section::Rollback => contract.rollback.is_empty(),
+            Section::RetirementTrigger => contract.retirement_trigger.is_empty(),
+            required => self.missing.contains(required),
+        };
+        Section::ALL.into_iter().filter(|section| !lacks(section)).collect()
     }
 }
 

@@ -158,8 +158,7 @@ fn xml_headings_and_plain_lines_of_the_same_content_give_the_same_contract() {
           "name": "owner",
           "text": "Dev One"
         }
-      ],
-      "raw": ""
+      ]
     }
     "#);
 }

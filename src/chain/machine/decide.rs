@@ -7,9 +7,10 @@ use super::evolve::evolve;
 use super::input::{BeadsView, ChainInput, Outcome, Work};
 use super::judge::{Ruling, judge};
 use super::state::{Activity, Blocked, ChainState, Phase, Status};
+use crate::chain::scrutiny::{Origin, Scrutiny, assess};
 use crate::chain::verdict::{BlockReason, Verdict};
 use crate::ids::StepId;
-use crate::ports::ClaimAnswer;
+use crate::ports::{ClaimAnswer, Commit};
 
 /// Returns the events that an input makes of a chain, in order; none when the input is late or says nothing new.
 ///
@@ -112,6 +113,7 @@ impl Draft {
                     self.push(ChainEvent::Abandoned { reason });
                 }
             }
+            ChainInput::BranchMoved { head } => self.branch_moved(head),
             ChainInput::PublishAsked => {
                 if self.chain.status == Status::Ready && !self.chain.publishing {
                     self.push(ChainEvent::PublishRequested);
@@ -140,15 +142,14 @@ impl Draft {
             && self.chain.asked.is_some()
         {
             self.resume();
-        } else if self.chain.status == Status::Running
-            && self.chain.all_closed()
-            && let Some(gate) = self.chain.stale_gate()
-        {
-            let findings = format!("The branch was moved by hand to {}: judge it as it is now.", self.tip());
-            self.open_round(Cause::Moved, gate, findings);
-        } else if self.chain.status == Status::Running && self.chain.all_closed() {
-            let tip = self.tip();
-            self.push(ChainEvent::ChainReady { tip });
+        } else if self.chain.status == Status::Running && self.chain.all_closed() && self.chain.reopening.is_none() {
+            match self.chain.stale_gate() {
+                Some(gate) => self.judge_again(gate),
+                None => {
+                    let tip = self.tip();
+                    self.push(ChainEvent::ChainReady { tip });
+                }
+            }
         } else if self.chain.status == Status::Running
             && self.chain.reopening.is_none()
             && self.chain.has_blocked_step()
@@ -211,6 +212,38 @@ impl Draft {
         // Nothing is claimed before there is a tree to work in.
         if self.chain.tree.is_some() {
             self.reclaim();
+        }
+    }
+
+    /// What was ready is not what is on the branch now: the gates that judged it judge again.
+    fn branch_moved(&mut self, head: String) {
+        let Some(tree) = self.chain.tree.clone().filter(|tree| tree.head != head) else { return };
+        if self.chain.status != Status::Ready || self.chain.publishing {
+            return;
+        }
+        self.tree_ready(tree.path, tree.branch, head);
+        match self.chain.stale_gate() {
+            Some(gate) => self.judge_again(gate),
+            None => {
+                let tip = self.tip();
+                self.push(ChainEvent::ChainReady { tip });
+            }
+        }
+    }
+
+    fn judge_again(&mut self, gate: StepId) {
+        let findings = format!("The branch was moved by hand to {}: judge it as it is now.", self.tip());
+        self.open_round(Cause::Moved, gate, findings);
+    }
+
+    /// The paths of a commit may touch what the scope did not name.
+    fn raise_scrutiny(&mut self, paths: &[String]) {
+        let now = self.chain.scrutiny.effective.parse().unwrap_or(Scrutiny::Medium);
+        let found = assess((now, Origin::Default), paths);
+        if found.effective > now {
+            let why: Vec<String> =
+                found.escalations.iter().map(|raised| format!("{} touches {}", raised.path, raised.surface)).collect();
+            self.push(ChainEvent::ScrutinyRaised { to: found.effective.as_str().to_owned(), why: why.join(", ") });
         }
     }
 
@@ -346,6 +379,9 @@ impl Draft {
         }
         let (ruling, head) = judge(&self.chain, &shape, &verdict, work);
         self.push(ChainEvent::WorkSettled { step: step.clone(), epoch, head });
+        if let Work::Committed(Commit::Made { paths, .. }) = work {
+            self.raise_scrutiny(paths);
+        }
         let reopened = self.chain.reopening.as_ref().is_some_and(|open| open.steps.contains(&step));
         match ruling {
             // Another gate sent the writer back meanwhile: this word is about the old commit, whatever it says.

@@ -194,6 +194,13 @@ pub enum ChainEvent {
         /// Commit of HEAD afterwards.
         head: String,
     },
+    /// A commit touches what calls for more scrutiny than the scope did.
+    ScrutinyRaised {
+        /// The level that counts from here on.
+        to: String,
+        /// Which path touches what.
+        why: String,
+    },
     /// The step passed, on this commit.
     StepPassed {
         /// Step.

@@ -28,6 +28,7 @@ pub fn evolve(mut chain: ChainState, event: &ChainEvent) -> ChainState {
             let moved = head != chain.tree.as_ref().map_or(&chain.base, |tree| &tree.head);
             if let Some(writer) = chain.writer_of_moves().filter(|_| moved) {
                 with(&mut chain, &writer, |state| state.commit = Some(head.clone()));
+                accept_moved(&mut chain);
             }
             if chain.status == Status::Held {
                 chain.status = Status::Running;
@@ -53,6 +54,7 @@ pub fn evolve(mut chain: ChainState, event: &ChainEvent) -> ChainState {
             state.summary = Some(summary.clone());
         }),
         ChainEvent::WorkSettled { step, head, .. } => settle(&mut chain, step, head),
+        ChainEvent::ScrutinyRaised { to, .. } => chain.scrutiny.effective.clone_from(to),
         ChainEvent::StepPassed { step, commit, .. } => with(&mut chain, step, |state| {
             state.commit = Some(commit.clone());
             state.phase = Phase::Active(Activity::Noting);
@@ -140,6 +142,17 @@ fn adopt(chain: &mut ChainState, incarnation: u64) {
     // Before the pour is known to be in bd there is nothing to read, unless steps were recovered from there.
     let has_steps = chain.steps.values().any(|state| state.phase != Phase::Pending);
     chain.must_reread = has_steps || !matches!(chain.status, Status::Opened);
+}
+
+/// Who passes a gate by hand in the take-over that finds the branch moved has seen what is there.
+fn accept_moved(chain: &mut ChainState) {
+    let accepted: Vec<StepId> = chain.active().map(|(step, _, _)| step.id.clone()).collect();
+    for step in accepted {
+        if chain.shape.step(&step).is_some_and(|shape| shape.writer.is_none()) {
+            let newest = chain.upstream_commit(&step).to_owned();
+            with(chain, &step, |state| state.commit = Some(newest));
+        }
+    }
 }
 
 fn recover(chain: &mut ChainState, recovered: &RecoveredStep) {

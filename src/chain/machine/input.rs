@@ -192,6 +192,11 @@ pub enum ChainInput {
     },
     /// The molecule is closed and the contract bead free.
     Abandoned,
+    /// The branch of a chain that is ready was moved by hand.
+    BranchMoved {
+        /// Commit that it stands at.
+        head: String,
+    },
     /// The tip is contained in the base: the beads may be closed.
     PublishAsked,
     /// The molecule and the contract bead are closed.

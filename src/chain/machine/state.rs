@@ -366,7 +366,7 @@ impl ChainState {
     /// Returns the writer that stands for what people did on the branch by hand: the last one that worked or was passed
     /// by hand. `None` while something of the chain runs that may have moved the branch itself.
     pub(super) fn writer_of_moves(&self) -> Option<StepId> {
-        if self.active().any(|(_, state, _)| !state.by_operator) || self.reopening.is_some() {
+        if self.active().any(|(_, state, _)| !state.by_operator) {
             return None;
         }
         let worked = |(step, state): &(&Step, &StepState)| {
@@ -380,7 +380,6 @@ impl ChainState {
         let is_stale = |(step, state): &(&Step, &StepState)| {
             step.class == Class::Gate
                 && state.phase == Phase::Closed
-                && !state.by_operator
                 && state.commit.as_deref().is_some_and(|judged| judged != self.upstream_commit(&step.id))
         };
         self.in_order().find(is_stale).map(|(step, _)| step.id.clone())

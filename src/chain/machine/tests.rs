@@ -457,6 +457,49 @@ fn what_people_commit_on_the_branch_is_judged_by_every_gate_that_has_to() {
     assert_eq!((reopened.to.as_str(), reopened.gate.as_ref()), ("runner", None));
 }
 
+/// All six steps passed on c2, ready.
+fn ready_chain() -> ChainState {
+    let mut chain = taken_over_with_a_blocked_reviewer();
+    chain = after(chain, vec![tree("c2"), ChainInput::Accepted { step: "reviewer".into() }]);
+    let chain = after(chain, closed("reviewer", 1));
+    assert_eq!(chain.status, Status::Ready);
+    chain
+}
+
+#[test]
+fn a_ready_chain_whose_branch_is_moved_is_judged_again_before_it_is_published() {
+    let same = after(ready_chain(), vec![ChainInput::BranchMoved { head: "c2".into() }]);
+    assert_eq!(same, ready_chain(), "nobody moved it");
+    let moved = after(ready_chain(), vec![ChainInput::BranchMoved { head: "c3".into() }]);
+    assert_eq!(moved.status, Status::Running);
+    let reopened = moved.reopening.as_ref().expect("a round");
+    assert_eq!(reopened.to.as_str(), "runner", "the first gate that judged another commit");
+    assert!(reopened.steps.contains(&"reviewer".into()), "who passed it by hand, passed c2");
+    assert!(!reopened.steps.contains(&"seconder".into()), "judged the executor's commit, which is still c1");
+    let once = after(moved, vec![tree("c3"), tree("c3"), ChainInput::StepClosed { step: "runner".into() }]);
+    assert_eq!(once.round, 2, "one round, however often something comes in before it is opened");
+}
+
+#[test]
+fn a_round_that_the_operator_asks_for_is_about_what_is_on_the_branch() {
+    let asked = ChainInput::Resumed { note: "look again".into(), from: Some("reviewer".into()) };
+    let chain = after(ready_chain(), vec![asked, tree("c3")]);
+    assert_eq!(chain.upstream_commit(&"reviewer".into()), "c3");
+}
+
+#[test]
+fn a_commit_raises_the_scrutiny_that_the_scope_did_not_call_for() {
+    let settled = |paths: &[&str]| {
+        let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+        let made = Work::Committed(Commit::Made { head: "c1".into(), paths, refused: vec![] });
+        after(running(), walk("executor", 1, Verdict::Passed { remark: None }, made)).scrutiny
+    };
+    let usual = settled(&["src/pager.sh"]);
+    assert_eq!((usual.stated.as_str(), usual.effective.as_str()), ("medium", "medium"));
+    let raised = settled(&["src/pager.sh", "src/auth/login.sh"]);
+    assert_eq!((raised.stated.as_str(), raised.effective.as_str()), ("medium", "high"));
+}
+
 #[test]
 fn a_writer_that_is_passed_by_hand_stands_for_what_people_committed() {
     let blocked = Verdict::Blocked { reason: BlockReason::Incomplete, detail: "gave up".into() };

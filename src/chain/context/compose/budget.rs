@@ -100,14 +100,15 @@ fn least(handoffs: &[Item], diff: Option<&Item>) -> usize {
     handoffs.iter().chain(diff).map(Item::least).sum()
 }
 
-/// A step that a person closed has no job and so no result; every other finished one has to be handed in.
+/// Every finished step has to be handed in; one that a person closed before it had a job has nothing to hand in, which
+/// is no complete context either.
 fn every_result_is_here(input: &PromptInput) -> bool {
     let here: BTreeSet<_> = input.upstream.iter().map(|handoff| &handoff.bead).collect();
     input
         .facts
         .upstream
         .iter()
-        .filter(|step| step.status == StepStatus::Completed && step.job.is_some())
+        .filter(|step| step.status == StepStatus::Completed)
         .all(|step| here.contains(&step.bead))
 }
 
@@ -116,8 +117,9 @@ fn handoff_item(input: &PromptInput, handoff: &Handoff) -> Item {
         input.facts.upstream.iter().find(|step| step.bead == handoff.bead).map_or(u32::MAX, |step| step.distance);
     let verdict =
         handoff.verdict.as_deref().map(|verdict| format!(", verdict {}", texts::word(verdict))).unwrap_or_default();
+    let accepted = if handoff.accepted { "; the operator accepted the step all the same" } else { "" };
     let header = format!(
-        "Result of {} (bead {}, job {}{verdict}); whole in the file {:?}:\n",
+        "Result of {} (bead {}, job {}{verdict}{accepted}); whole in the file {:?}:\n",
         texts::word(&handoff.role),
         handoff.bead,
         handoff.job,
