@@ -53,6 +53,9 @@ next:
 "#);
     repo.must_equal(&Expected::code_standard(&bead).ready());
     let shown = repo.sp(["chain", "show", &bead, "--json"]).json();
+    let molecule = &repo.bd_json(["list", "--all", "-n", "0", "-t", "molecule"])[0];
+    assert_eq!((&shown["chain_id"], &shown["root_bead_id"]), (&molecule["id"], &json!(bead)), "{molecule:#}");
+    assert_eq!(molecule["metadata"]["sp_bead"], json!(bead), "and so the bead names the molecule and it the bead");
     assert_eq!(shown["scrutiny"], json!({ "stated": "medium", "effective": "medium" }));
     let contract = &shown["contract"];
     assert_eq!((&contract["kind"], &contract["missing"]), (&json!("bug"), &json!([])), "{contract:#}");

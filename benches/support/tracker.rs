@@ -114,6 +114,14 @@ impl Tracker for StubTracker {
         Ok(ClaimAnswer::Claimed)
     }
 
+    async fn hold(&self, bead: &BeadId, chain: &ChainId) -> Result<(), TrackerError> {
+        if let Some(bead) = self.called("hold").beads.get_mut(bead.as_str()) {
+            bead.status = "in_progress".to_owned();
+            bead.assignee = Some(format!("sp/{chain}"));
+        }
+        Ok(())
+    }
+
     async fn release(&self, _: &BeadId, _: &str, _: &str) -> Result<Release, TrackerError> {
         drop(self.called("release"));
         Ok(Release::NotHeld)

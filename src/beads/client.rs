@@ -209,6 +209,15 @@ impl Tracker for Bd {
         Err(self.error(&call, Some(&bead), trouble))
     }
 
+    async fn hold(&self, bead: &BeadId, chain: &ChainId) -> Result<(), TrackerError> {
+        // `update`, since `batch` sets no metadata. It makes no lease, as a claim would, and protects another's hold.
+        let holder = format!("sp/{chain}");
+        let call = Call::write("update").with("--status", "in_progress").with("--assignee", &holder);
+        let call = call.with("--set-metadata", format!("sp_chain={chain}")).on(bead.as_str());
+        let held = self.tell(&call).await.and_then(|payload| decode::held(payload, bead, &holder));
+        held.map_err(|trouble| self.error(&call, Some(bead), trouble))
+    }
+
     async fn release(&self, bead: &BeadId, holder: &str, reason: &str) -> Result<Release, TrackerError> {
         let call = Call::write("unclaim").with("--if-assignee", holder).with("--reason", reason).on(bead.as_str());
         let trouble = match self.tell(&call).await.and_then(decode::beads) {

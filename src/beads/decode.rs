@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::classify::{Trouble, complaint};
+use crate::ids::BeadId;
 use crate::ports::{Bead, GraphPlan};
 
 /// What one bd process left behind.
@@ -226,6 +227,14 @@ pub(super) fn applied(payload: Value, count: usize) -> Result<(), Trouble> {
     } else {
         Err(garbled(format_args!("{} operations instead of {count}", row.operations)))
     }
+}
+
+/// Checks that a bead is in progress and held by this one.
+pub(super) fn held(payload: Value, bead: &BeadId, holder: &str) -> Result<(), Trouble> {
+    let found = beads(payload)?;
+    let is_held =
+        |row: &&Bead| row.id == bead.as_str() && row.status == "in_progress" && row.assignee.as_deref() == Some(holder);
+    found.iter().find(is_held).map(drop).ok_or_else(|| garbled(format_args!("{bead} is not held by {holder}")))
 }
 
 #[derive(Deserialize)]

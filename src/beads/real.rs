@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Bd, BdConfig, locate};
@@ -143,13 +143,14 @@ async fn a_real_bd_walks_a_chain_as_the_contract_says() {
     assert!(info.version.starts_with("1.3.") && info.project_id.len() == 36, "{info:?}");
     assert_eq!((info.prefix.as_str(), info.beads_dir), ("proj", project.root.join(".beads")));
 
-    for (id, title) in [("proj-x", "X: fix the pager"), ("proj-b", "outside blocker")] {
-        project.plain(&["create", title, "--id", id]);
+    for (id, title) in [("proj-x", "X: fix the pager"), ("proj-b", "outside blocker"), ("proj-free", "unblocked")] {
+        project.plain(&["create", title, "--id", id, "--metadata", r#"{"of":"people"}"#]);
     }
     let x = BeadId::from("proj-x");
     assert_eq!(bd.show(&"proj-none".into()).await.unwrap(), None);
 
     pours_once_and_adopts(bd, &x).await;
+    holds_the_contract_bead(&project, &x).await;
     claims_and_releases(&project).await;
     keeps_notes_exactly(bd).await;
     closes_and_reopens(&project, &x).await;
@@ -173,6 +174,33 @@ async fn pours_once_and_adopts(bd: &Bd, x: &BeadId) {
     assert_eq!((contract.open_blockers, contract.open_children), (vec![CHAIN.to_owned()], vec![]));
     let molecule = bd.show(&CHAIN.into()).await.unwrap().unwrap();
     assert_eq!(molecule.open_children.len(), 2);
+}
+
+/// X names its chain as the chain names X. Held without a lease, so that nobody reclaims it; the same again is fine.
+async fn holds_the_contract_bead(project: &Project, x: &BeadId) {
+    let (bd, chain) = (&project.bd, ChainId::from(CHAIN));
+    let ready = || project.plain(&["ready", "-n", "0", "--json"]);
+    for _ in 0..2 {
+        bd.hold(x, &chain).await.unwrap();
+        let held = bd.show(x).await.unwrap().unwrap();
+        assert_eq!((held.status.as_str(), held.assignee), ("in_progress", Some(format!("sp/{CHAIN}"))));
+        assert_eq!(held.metadata["sp_chain"], json!(CHAIN));
+        assert_eq!(held.metadata["of"], json!("people"), "what others keep there stays");
+    }
+    assert!(!project.plain(&["show", x.as_str(), "--json"]).contains("lease_expires_at"));
+    let reclaimed: Value = serde_json::from_str(&project.plain(&["reclaim", "--older-than", "1s", "--json"])).unwrap();
+    assert_eq!(reclaimed["count"], json!(0), "{reclaimed}");
+    let refused = bd.hold(x, &"proj-mol-2".into()).await.unwrap_err();
+    assert!(matches!(refused, TrackerError::Refused { ref reason, .. } if reason.contains("held by")), "{refused}");
+    let missing = bd.hold(&"proj-none".into(), &chain).await;
+    assert!(matches!(missing, Err(TrackerError::NotFound { .. })));
+    assert_eq!(bd.show(x).await.unwrap().unwrap().metadata["sp_chain"], json!(CHAIN));
+    // Where nothing blocks X, it is held back by its holder alone.
+    let free = BeadId::from("proj-free");
+    assert!(ready().contains("proj-free"));
+    bd.hold(&free, &"proj-mol-2".into()).await.unwrap();
+    assert!(!ready().contains("proj-free"));
+    bd.batch(&[close(&free, "done with")], "sp: a bead less").await.unwrap();
 }
 
 async fn claims_and_releases(project: &Project) {
@@ -216,8 +244,7 @@ async fn keeps_notes_exactly(bd: &Bd) {
 async fn closes_and_reopens(project: &Project, x: &BeadId) {
     let (bd, chain) = (&project.bd, ChainId::from(CHAIN));
     let [executor, reviewer] = ["executor", "reviewer"].map(|step| chain.step_bead(&step.into()));
-    let hold = BatchOp::Update { bead: x.clone(), status: "in_progress", assignee: Some(format!("sp/{CHAIN}")) };
-    bd.batch(&[hold, close(&executor, "passed: \"lint\" \\ é\nin two lines")], "sp: step closed").await.unwrap();
+    bd.batch(&[close(&executor, "passed: \"lint\" \\ é\nin two lines")], "sp: step closed").await.unwrap();
     let children = bd.children(&chain.molecule()).await.unwrap();
     let [first, second] = children.as_slice() else { panic!("{children:?}") };
     assert_eq!((first.id.as_str(), first.status.as_str()), (executor.as_str(), "closed"));

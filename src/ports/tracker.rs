@@ -203,6 +203,10 @@ pub trait Tracker: Send + Sync + 'static {
     /// Claims one step, if it is ready, in one transaction of bd.
     async fn claim_step(&self, chain: &ChainId, step: &StepId, actor: &str) -> Result<ClaimAnswer, TrackerError>;
 
+    /// Marks a contract bead as a chain's: in progress, held by `sp/<chain>`, with the chain's id in its metadata
+    /// (`sp_chain`). The same again changes nothing; what another holds is refused.
+    async fn hold(&self, bead: &BeadId, chain: &ChainId) -> Result<(), TrackerError>;
+
     /// Gives a bead back if `holder` still holds it.
     async fn release(&self, bead: &BeadId, holder: &str, reason: &str) -> Result<Release, TrackerError>;
 

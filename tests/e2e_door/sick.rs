@@ -16,14 +16,14 @@ fn a_bd_that_fails_for_a_while_is_waited_for() {
         &repo,
         "sick",
         &real("SP_BD", "bd"),
-        "case $1 in create|batch|ready|note|worktree)\n\
+        "case $1 in create|update|batch|ready|note|worktree)\n\
          if [ ! -e \"$base/second.$1\" ]; then\n\
          if [ -e \"$base/first.$1\" ]; then : >\"$base/second.$1\"; fi; : >\"$base/first.$1\"\n\
          echo 'Error: failed to open database: disk I/O error' >&2; exit 1\nfi;;\nesac\nexec \"$real\" \"$@\"\n",
     );
     let run = repo.order(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).env("SP_BD", &sick).run();
     run.success();
-    for verb in ["create", "batch", "note", "worktree create"] {
+    for verb in ["create", "update", "batch", "note", "worktree create"] {
         let said = format!("tracker: run `bd {verb}`: failed to open database");
         assert!(run.stderr.contains(&said), "it does not say that it waits for `{verb}`: {run}");
     }

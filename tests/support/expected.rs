@@ -311,6 +311,8 @@ impl Expected {
         };
         add("chain".into(), format!("{} on {}: {}", self.formula, self.bead, self.status));
         add("contract bead".into(), root.into());
+        // Also afterwards: it is how people find the chain's molecule from the bead.
+        add("chain that the contract bead names".into(), "the chain".into());
         add("molecule".into(), molecule.into());
         for step in &self.steps {
             let (id, holder) = (step.id, if step.held { "us" } else { "nobody" });

@@ -140,6 +140,9 @@ impl<'a> Reading<'a> {
                 let holder =
                     if holder == format!("sp/{}", self.chain) { "the chain".to_owned() } else { named(&holder) };
                 self.add("contract bead", format!("{status}, held by {holder}"));
+                let chain = bead["metadata"]["sp_chain"].as_str().unwrap_or("none");
+                let chain = if chain == self.chain { "the chain" } else { chain };
+                self.add("chain that the contract bead names", chain);
             } else if id == self.chain {
                 self.add("molecule", status);
             } else if let Some(step) = id.strip_prefix(&format!("{}-", self.chain)) {

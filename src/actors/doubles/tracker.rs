@@ -159,6 +159,15 @@ impl Tracker for StubTracker {
         }
     }
 
+    async fn hold(&self, bead: &BeadId, chain: &ChainId) -> Result<(), TrackerError> {
+        self.begin("hold", &format!("{bead} {chain}")).await?;
+        self.meddle(bead.as_str(), |bead| {
+            (bead.status, bead.assignee) = ("in_progress".into(), Some(format!("sp/{chain}")));
+            bead.metadata.insert("sp_chain".into(), chain.as_str().into());
+        });
+        Ok(())
+    }
+
     async fn release(&self, bead: &BeadId, holder: &str, _: &str) -> Result<Release, TrackerError> {
         self.begin("release", &format!("{bead} {holder}")).await?;
         if self.bead(bead.as_str()).assignee.as_deref() != Some(holder) {

@@ -22,12 +22,7 @@ pub(super) async fn perform(tracker: &dyn Tracker, work: &TrackerWork) -> Result
             ChainInput::Poured
         }
         ChainEffect::HoldRoot => {
-            let hold = BatchOp::Update {
-                bead: chain.bead.clone(),
-                status: "in_progress",
-                assignee: Some(format!("sp/{}", chain.chain)),
-            };
-            tracker.batch(&[hold], &format!("sp: {} works on {}", chain.chain, chain.bead)).await?;
+            tracker.hold(&chain.bead, &chain.chain).await?;
             ChainInput::RootHeld
         }
         ChainEffect::Reread => return reread(tracker, chain).await,

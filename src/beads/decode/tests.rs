@@ -44,6 +44,7 @@ const BEADS: &[(&str, &[&str])] = &[
     ("ready-claim-none", &[]),
     ("unclaim", &["proj-mol-0a1b2c3d-executor"]),
     ("note", &["proj-mol-0a1b2c3d-executor"]),
+    ("update-hold", &["proj-x"]),
 ];
 
 /// Cases that carry something else; each has a test of its own below.
@@ -64,6 +65,7 @@ const FAILURES: &[(&str, Class, &str)] = &[
     ("unclaim-blocked", Class::Refused, "no matching row"),
     ("unclaim-closed", Class::Refused, "cannot unclaim closed issue"),
     ("claim-other-actor", Class::Refused, "updating issue: issue already claimed by sp/w1"),
+    ("update-held-by-other", Class::Refused, "held by \"sp/proj-mol-0a1b2c3d\""),
     ("worktree-checked-out", Class::Refused, "'feature/x' is already checked out at"),
     ("worktree-path-exists", Class::AlreadyExists, "path already exists"),
     ("cook-missing", Class::Refused, "read none"),
@@ -126,6 +128,16 @@ fn a_claimed_step_carries_holder_labels_metadata_and_parent() {
     // A listed row names edges, not the state of their ends.
     assert!(step.open_blockers.is_empty());
     assert_eq!(rows("list-children")[0].close_reason.as_deref(), Some("executor passed"));
+}
+
+#[test]
+fn a_held_contract_bead_names_its_chain_and_carries_no_lease() {
+    let answer = || payload(&recorded("update-hold")).unwrap();
+    let (x, holder) = (BeadId::from("proj-x"), "sp/proj-mol-0a1b2c3d");
+    assert!(held(answer(), &x, holder).is_ok());
+    assert!(held(answer(), &x, "sp/proj-mol-1").is_err() && held(answer(), &"proj-y".into(), holder).is_err());
+    assert_eq!(rows("update-hold")[0].metadata["sp_chain"], json!("proj-mol-0a1b2c3d"));
+    assert_eq!(answer()[0].get("lease_expires_at"), None);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! | effect | key | harmless when repeated, because |
 //! |---|---|---|
 //! | `Pour` | molecule id | bd refuses a second molecule of that id: found, adopted |
-//! | `HoldRoot` | chain id | sets the same status and holder |
+//! | `HoldRoot` | chain id | sets the same status, holder and `sp_chain` |
 //! | `PrepareTree` | branch | found by its branch before it is made |
 //! | `Reread` | – | reads |
 //! | `Claim` | step, epoch | the actor's name holds the epoch; who holds the bead is looked up |

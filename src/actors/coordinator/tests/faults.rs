@@ -37,7 +37,7 @@ fn waits(seen: &[NoticeKind]) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_fails_twice_is_waited_out() {
-    for verb in ["pour", "show", "batch", "ready", "claim", "note", "worktree"] {
+    for verb in ["pour", "hold", "show", "batch", "ready", "claim", "note", "worktree"] {
         let system = system().await;
         system.tracker.fails_times(verb, 2);
         let seen = run(&system).await;
@@ -139,7 +139,7 @@ async fn a_round_that_cannot_be_opened_stops_the_chain_once() {
     let mut watch = system.watchers.subscribe();
     let args = system.open("proj-mol-1", "proj-x", &[]).await;
     system.run(args).await;
-    // The batches before are: hold the root, close the executor.
+    // The batch before closes the executor.
     until(&mut watch, opens_round).await;
     (0..3).for_each(|_| system.tracker.fails("batch", refuses("batch")));
     let seen = notices(&mut watch, "proj-mol-1").await;
