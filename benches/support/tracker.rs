@@ -154,6 +154,11 @@ impl Tracker for StubTracker {
         Ok(())
     }
 
+    async fn check_pour(&self, _: &GraphPlan) -> Result<(), TrackerError> {
+        drop(self.called("check_pour"));
+        Ok(())
+    }
+
     async fn pour(&self, plan: &GraphPlan) -> Result<Pour, TrackerError> {
         let mut held = self.called("pour");
         for node in &plan.nodes {

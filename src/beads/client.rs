@@ -24,6 +24,9 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1
 /// Time that one node of a graph may take on top.
 const PER_NODE: Duration = Duration::from_millis(300);
 
+/// The verb of a graph.
+const CREATE: &str = "create";
+
 /// Where bd, its workspace and the lock around it are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BdConfig {
@@ -137,6 +140,11 @@ fn text_file(verb: &'static str, text: &[u8]) -> Result<NamedTempFile, TrackerEr
         Ok(file)
     });
     written.map_err(|source| TrackerError::Io { verb, source })
+}
+
+fn plan_file(plan: &GraphPlan) -> Result<NamedTempFile, TrackerError> {
+    let text = serde_json::to_vec(plan).map_err(|source| TrackerError::Garbled { verb: CREATE, source })?;
+    text_file(CREATE, &text)
 }
 
 #[async_trait]
@@ -269,12 +277,17 @@ impl Tracker for Bd {
         Err(self.error(&call, bead, trouble))
     }
 
+    async fn check_pour(&self, plan: &GraphPlan) -> Result<(), TrackerError> {
+        let file = plan_file(plan)?;
+        let call = Call::read(CREATE).with("--graph", file.path()).flag("--dry-run");
+        let checked = self.ask(&call).await.and_then(|payload| decode::checked(payload, plan));
+        checked.map_err(|trouble| self.error(&call, None, trouble))
+    }
+
     async fn pour(&self, plan: &GraphPlan) -> Result<Pour, TrackerError> {
-        let verb = "create";
-        let text = serde_json::to_vec(plan).map_err(|source| TrackerError::Garbled { verb, source })?;
-        let file = text_file(verb, &text)?;
+        let file = plan_file(plan)?;
         let nodes = u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
-        let call = Call::write(verb).with("--graph", file.path()).longer(PER_NODE.saturating_mul(nodes));
+        let call = Call::write(CREATE).with("--graph", file.path()).longer(PER_NODE.saturating_mul(nodes));
         let trouble = match self.tell(&call).await.and_then(|payload| decode::created(payload, plan)) {
             Ok(()) => return Ok(Pour::Created),
             Err(trouble) => trouble,

@@ -242,6 +242,22 @@ struct GraphRow {
     ids: BTreeMap<String, String>,
 }
 
+#[derive(Deserialize)]
+struct CheckRow {
+    dry_run: bool,
+    node_count: usize,
+    edge_count: usize,
+}
+
+/// Checks that a graph was looked at whole, and only looked at.
+pub(super) fn checked(payload: Value, plan: &GraphPlan) -> Result<(), Trouble> {
+    let row: CheckRow = read(payload)?;
+    if row.dry_run && (row.node_count, row.edge_count) == (plan.nodes.len(), plan.edges.len()) {
+        return Ok(());
+    }
+    Err(garbled(format_args!("a dry run ({}) of {} nodes and {} edges", row.dry_run, row.node_count, row.edge_count)))
+}
+
 /// Checks that a graph was created with the ids of its plan.
 pub(super) fn created(payload: Value, plan: &GraphPlan) -> Result<(), Trouble> {
     let row: GraphRow = read(payload)?;

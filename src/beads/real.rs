@@ -149,6 +149,7 @@ async fn a_real_bd_walks_a_chain_as_the_contract_says() {
     let x = BeadId::from("proj-x");
     assert_eq!(bd.show(&"proj-none".into()).await.unwrap(), None);
 
+    refuses_bad_plans(bd, &x).await;
     pours_once_and_adopts(bd, &x).await;
     holds_the_contract_bead(&project, &x).await;
     claims_and_releases(&project).await;
@@ -158,7 +159,34 @@ async fn a_real_bd_walks_a_chain_as_the_contract_says() {
     assert_eq!(project.git(&["status", "--porcelain"]), "");
 }
 
+/// What a look finds, and that a pour which fails on what a look can't find leaves nothing either.
+async fn refuses_bad_plans(bd: &Bd, x: &BeadId) {
+    let changed = |change: fn(&mut GraphPlan)| {
+        let mut plan = plan();
+        change(&mut plan);
+        plan
+    };
+    for (bad, words) in [
+        (changed(|plan| plan.edges[0].to_key = Some("reviewer".to_owned())), "cycle involving node"),
+        (changed(|plan| plan.edges[0].to_key = Some("nobody".to_owned())), "to key \"nobody\" not found in plan"),
+        (changed(|plan| plan.nodes[2].issue_type = "wibble".to_owned()), "invalid issue type: wibble"),
+        (changed(|plan| plan.nodes[1].priority = 9), "priority must be between 0 and 4"),
+        (changed(|plan| plan.nodes[1].id = "other-1".to_owned()), "prefix mismatch"),
+        (changed(|plan| plan.nodes[1].id = "proj-b".to_owned()), "already exists"),
+    ] {
+        let refused = bd.check_pour(&bad).await.unwrap_err();
+        assert!(matches!(refused, TrackerError::Refused { ref reason, .. } if reason.contains(words)), "{refused}");
+    }
+    let late = changed(|plan| plan.edges[1].from_id = Some("proj-none".to_owned()));
+    bd.check_pour(&late).await.unwrap();
+    let refused = bd.pour(&late).await.unwrap_err();
+    assert!(matches!(refused, TrackerError::Refused { ref reason, .. } if reason.contains("proj-none not found")));
+    assert_eq!(bd.molecules_of(x).await.unwrap(), []);
+}
+
 async fn pours_once_and_adopts(bd: &Bd, x: &BeadId) {
+    bd.check_pour(&plan()).await.unwrap();
+    assert_eq!(bd.molecules_of(x).await.unwrap(), [], "a look creates nothing");
     assert_eq!(bd.pour(&plan()).await.unwrap(), Pour::Created);
     assert_eq!(bd.pour(&plan()).await.unwrap(), Pour::AlreadyThere);
     let mut other = plan();

@@ -8,17 +8,19 @@ use serde::Serialize;
 use super::adopt::{Unrecorded, recovery_remark};
 use super::builder::{Ground, Orchestrator};
 use super::error::OrchestratorError;
-use super::open::covered;
+use super::open::{covered, new_chain};
 use super::request::{RunRequest, kept_scope};
 use crate::actors::PolicyMsg;
 use crate::chain::contract::{Contract, ContractView, parse as parse_contract};
 use crate::chain::formula::{load as load_formula, resolve_named};
 use crate::chain::graph::{compile, critical_path, waves};
 use crate::chain::machine::Scrutinies;
+use crate::chain::pour::{Origin, plan};
 use crate::chain::scrutiny::{Assessment, Scrutiny, assess, stated};
 use crate::chain::shape::{Class, Shape};
+use crate::ids::ChainId;
 use crate::policy::{LiveChain, Preflight, RootFacts, Ruling};
-use crate::ports::{Bead, RepoFacts, TrackerError};
+use crate::ports::{Bead, RepoFacts, TrackerError, TrackerInfo};
 use crate::rehearsal::{Script, load};
 use crate::specialist::Tier;
 use crate::storage::{Reader, StoreError};
@@ -73,6 +75,8 @@ pub struct Composition {
 
 /// A composition with all that is needed to begin it.
 pub(super) struct Composed {
+    /// The id that the chain gets, or has.
+    pub chain: ChainId,
     pub composition: Composition,
     pub shape: Shape,
     pub root: Bead,
@@ -85,9 +89,9 @@ impl Orchestrator {
     /// Composes a run without creating anything.
     pub async fn compose(&self, request: &RunRequest) -> Result<Composition, OrchestratorError> {
         let script = self.read_files(request)?;
-        self.ground.tracker.probe().await?;
+        let info = self.ground.tracker.probe().await?;
         let found = self.unrecorded(request).await?;
-        let mut composed = self.composed(request, found.as_ref()).await?;
+        let mut composed = self.composed(request, &info, found.as_ref()).await?;
         if let Some(found) = &found {
             self.recover(&request.bead, found, &composed).await?;
             composed.composition.findings.push(recovery_remark(&found.chain));
@@ -107,6 +111,7 @@ impl Orchestrator {
     pub(super) async fn composed(
         &self,
         request: &RunRequest,
+        info: &TrackerInfo,
         found: Option<&Unrecorded>,
     ) -> Result<Composed, OrchestratorError> {
         let facts = self.ground.workspace.facts().await?;
@@ -148,6 +153,15 @@ impl Orchestrator {
             base_sha = self.ground.workspace.resolve(&found.base).await?;
         }
         self.refuse_foreign_tree(&request.bead, &shape, &base_sha, found.is_some()).await?;
+        let chain = match found {
+            Some(found) => found.chain.clone(),
+            None => {
+                let chain = new_chain(&info.prefix);
+                let origin = Origin { base: &base_sha, rehearsal: request.rehearse.is_some() };
+                self.ground.tracker.check_pour(&plan(&shape, &chain, &root, &origin)).await?;
+                chain
+            }
+        };
         let mut composition =
             composition(request, &root, &shape, &assessment, (base_ref, base_sha), facts.dirty, &ruling);
         composition.contract = view;
@@ -155,7 +169,7 @@ impl Orchestrator {
             stated: assessment.stated.as_str().to_owned(),
             effective: assessment.effective.as_str().to_owned(),
         };
-        Ok(Composed { composition, shape, root, ruling, scope, scrutiny })
+        Ok(Composed { chain, composition, shape, root, ruling, scope, scrutiny })
     }
 
     fn resolve(

@@ -37,7 +37,7 @@ impl Orchestrator {
         // Of bd's calls this comes first: another version answers what was not asked.
         let info = self.ground.tracker.probe().await?;
         let found = self.unrecorded(&request).await?;
-        let composed = self.composed(&request, found.as_ref()).await?;
+        let composed = self.composed(&request, &info, found.as_ref()).await?;
         if let (Some((script, _)), Some(file)) = (&script, &request.rehearse) {
             covered(script, &composed.shape, file)?;
         }
@@ -88,7 +88,7 @@ impl Orchestrator {
                 // The steps are in bd, so the molecule is.
                 (chain, vec![ChainEvent::Poured, event])
             }
-            None => (ChainId::new(format!("{}-mol-{}", info.prefix, base36(Ulid::generate().random(), 8))), Vec::new()),
+            None => (composed.chain.clone(), Vec::new()),
         };
         let opening = Opening {
             chain: chain.clone(),
@@ -359,6 +359,11 @@ pub(super) fn covered(script: &Script, shape: &Shape, file: &Path) -> Result<(),
 }
 
 /// The last digits of a number in base 36.
+/// Makes an id for a chain, which is that of its molecule.
+pub(super) fn new_chain(prefix: &str) -> ChainId {
+    ChainId::new(format!("{prefix}-mol-{}", base36(Ulid::generate().random(), 8)))
+}
+
 fn base36(mut number: u128, digits: usize) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut text = String::with_capacity(digits);

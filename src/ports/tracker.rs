@@ -216,6 +216,10 @@ pub trait Tracker: Send + Sync + 'static {
     /// Applies all operations in one transaction, or none.
     async fn batch(&self, operations: &[BatchOp], message: &str) -> Result<(), TrackerError>;
 
+    /// Asks whether a graph may be created, and creates nothing. Looks at the plan alone: its structure, types, ids and
+    /// cycles, but not whether the existing beads of its edges are there.
+    async fn check_pour(&self, plan: &GraphPlan) -> Result<(), TrackerError>;
+
     /// Creates a graph in one transaction, or finds that it is there.
     async fn pour(&self, plan: &GraphPlan) -> Result<Pour, TrackerError>;
 

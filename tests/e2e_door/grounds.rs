@@ -35,6 +35,20 @@ fn a_place_where_no_chain_can_run_is_refused() {
     Door::of(&repo).refuses(&run, 6, "beads_workspace_damaged", &["metadata.json", "backup"]);
 }
 
+/// bd looks at the plan before the chain is recorded (R3-0481).
+#[test]
+fn a_plan_that_bd_refuses_is_told_in_its_words_before_anything_is_made() {
+    let (repo, bead, script) = begin();
+    let said = r#"{"schema_version":1,"data":{"error":"invalid graph plan: not such steps, says bd"}}"#;
+    let picky = format!("case \"$*\" in *--dry-run*) echo '{said}'; exit 1;; *) exec \"$real\" \"$@\";; esac\n");
+    let picky = stand_in(&repo, "picky", &real("SP_BD", "bd"), &picky);
+    let door = Door::of(&repo).with("SP_BD", &picky);
+    for more in [&[][..], &["--dry-run"]] {
+        let run = ["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script];
+        door.refuses(&[&run[..], more].concat(), 3, "bd_refused", &["invalid graph plan: not such steps, says bd"]);
+    }
+}
+
 #[test]
 fn a_bd_that_is_none_of_ours_is_refused() {
     let (repo, bead, script) = begin();

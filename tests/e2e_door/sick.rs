@@ -16,7 +16,8 @@ fn a_bd_that_fails_for_a_while_is_waited_for() {
         &repo,
         "sick",
         &real("SP_BD", "bd"),
-        "case $1 in create|update|batch|ready|note|worktree)\n\
+        "case \"$*\" in *--dry-run*) exec \"$real\" \"$@\";; esac\n\
+         case $1 in create|update|batch|ready|note|worktree)\n\
          if [ ! -e \"$base/second.$1\" ]; then\n\
          if [ -e \"$base/first.$1\" ]; then : >\"$base/second.$1\"; fi; : >\"$base/first.$1\"\n\
          echo 'Error: failed to open database: disk I/O error' >&2; exit 1\nfi;;\nesac\nexec \"$real\" \"$@\"\n",

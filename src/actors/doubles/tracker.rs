@@ -201,6 +201,10 @@ impl Tracker for StubTracker {
         Ok(())
     }
 
+    async fn check_pour(&self, plan: &GraphPlan) -> Result<(), TrackerError> {
+        self.begin("check", &plan.commit_message).await
+    }
+
     async fn pour(&self, plan: &GraphPlan) -> Result<Pour, TrackerError> {
         self.begin("pour", &plan.commit_message).await?;
         let id = |key: &Option<String>, id: &Option<String>| {

@@ -148,6 +148,38 @@ fn plan() -> GraphPlan {
 }
 
 #[tokio::test]
+async fn a_plan_is_only_looked_at_and_a_refusal_has_bds_words() {
+    let checked = |dry_run: bool, nodes| says(&json!({"dry_run": dry_run, "node_count": nodes, "edge_count": 0}));
+    let cycle = says(&json!({"error": "invalid graph plan: graph contains a blocking dependency cycle"})) + "exit 1";
+    for (case, answers, expected) in [
+        ("sound", vec![checked(true, 1)], Ok(())),
+        ("locked for a moment", vec![LOCKED.to_owned(), checked(true, 1)], Ok(())),
+        (
+            "refused",
+            vec![cycle],
+            Err("run `bd create`: invalid graph plan: graph contains a blocking dependency cycle"),
+        ),
+        ("not a dry run", vec![checked(false, 1)], Err("read the answer of `bd create`")),
+        ("not the whole plan", vec![checked(true, 0)], Err("read the answer of `bd create`")),
+    ] {
+        let names: Vec<String> = (1..=answers.len()).map(|number| format!("create.{number}")).collect();
+        let fragments: Vec<(&str, String)> = names
+            .iter()
+            .zip(&answers)
+            .map(|(name, answer)| {
+                let is_dry = "case \"$*\" in *--dry-run*) ;; *) echo 'it was created' >&2; exit 1;; esac\n";
+                (name.as_str(), format!("{is_dry}{answer}"))
+            })
+            .collect();
+        let fragments: Vec<(&str, &str)> = fragments.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let (folder, bd) = stage(&fragments);
+        let said = bd.check_pour(&plan()).await.map_err(|error| error.to_string());
+        assert_eq!(said, expected.map_err(str::to_owned), "{case}");
+        assert_eq!(calls(&folder, "create"), answers.len().to_string(), "{case}");
+    }
+}
+
+#[tokio::test]
 async fn a_pour_without_a_clear_answer_is_looked_for() {
     let exists = "echo 'Error: explicit id \"m\" already exists' >&2; exit 1";
     let ours = says(&json!([{"id": "m", "status": "open", "metadata": {"sp_chain": "m"}}]));

@@ -48,8 +48,17 @@ const BEADS: &[(&str, &[&str])] = &[
 ];
 
 /// Cases that carry something else; each has a test of its own below.
-const OTHERS: &[&str] =
-    &["version", "context", "where", "create-graph", "batch", "worktree-create", "cook", "context-fresh-database"];
+const OTHERS: &[&str] = &[
+    "version",
+    "context",
+    "where",
+    "create-graph",
+    "create-graph-dry-run",
+    "batch",
+    "worktree-create",
+    "cook",
+    "context-fresh-database",
+];
 
 /// Cases that failed, how they are read, and a part of what is passed on.
 const FAILURES: &[(&str, Class, &str)] = &[
