@@ -8,6 +8,8 @@ pub(crate) mod locate;
 mod lock;
 #[cfg(test)]
 mod real;
+#[cfg(test)]
+mod rig;
 mod run;
 
 pub use client::{Bd, BdConfig};
