@@ -1,5 +1,7 @@
 //! The bd adapter: typed calls, tolerant decoding, error classes, one lock a workspace. Contract: bd 1.3.x.
 
+#[cfg(test)]
+mod agreement;
 mod batch;
 mod classify;
 mod client;

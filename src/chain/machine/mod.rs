@@ -23,5 +23,7 @@ pub use note::{block_of, evidence_of, request_of};
 pub use outstanding::{ChainEffect, NoteKind, newly_outstanding, outstanding};
 pub use recover::{StepRecord, recovered};
 #[cfg(test)]
+pub(crate) use simulator::{Dice, opening, step};
+#[cfg(test)]
 pub use state::job_id;
 pub use state::{Activity, Blocked, ChainState, Limits, Phase, Scrutinies, Status, StepState};

@@ -12,14 +12,14 @@ use crate::ports::{ClaimAnswer, Commit};
 use crate::specialist::Tier;
 
 /// A small deterministic source of choices (xorshift64*).
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -31,7 +31,7 @@ impl Dice {
     }
 }
 
-pub(super) fn step(id: &str, needs: &[&str], writer: Option<Writer>, class: Class) -> Step {
+pub(crate) fn step(id: &str, needs: &[&str], writer: Option<Writer>, class: Class) -> Step {
     Step {
         id: id.into(),
         title: id.to_owned(),
@@ -67,7 +67,7 @@ pub(super) fn wide_shape() -> Shape {
     }
 }
 
-pub(super) fn opening(shape: Shape) -> Opening {
+pub(crate) fn opening(shape: Shape) -> Opening {
     Opening {
         chain: ChainId::from("proj-mol-0a1b2c3d"),
         bead: BeadId::from("proj-x"),
