@@ -1,5 +1,8 @@
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 use super::*;
 use crate::pi::rpc::{AssistantEnd, StopReason};
@@ -35,18 +38,81 @@ fn event(json: &str) -> PiEvent {
     }
 }
 
-#[test]
-fn every_recorded_line_has_a_known_type_and_shape() {
-    let mut count = 0;
-    for entry in fs::read_dir(traces()).unwrap() {
-        let path = entry.unwrap().path();
-        let scenario = path.file_stem().unwrap().to_str().unwrap();
-        for line in lines(scenario) {
-            assert!(!matches!(line, Line::Unknown { .. }), "{scenario}: {line:?}");
-            count += 1;
+/// Every recorded scenario, those that are kept whole and those that are kept short.
+fn scenarios() -> Vec<String> {
+    let mut found = Vec::new();
+    for (directory, prefix) in [(traces(), ""), (traces().join("short"), "short/")] {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                found.push(format!("{prefix}{}", path.file_stem().unwrap().to_str().unwrap()));
+            }
         }
     }
-    assert!(count > 800, "only {count} lines were found");
+    found.sort();
+    found
+}
+
+/// Every recorded line, with its scenario.
+fn recorded() -> Vec<(String, String)> {
+    let lines = |scenario: String| -> Vec<(String, String)> {
+        let text = fs::read_to_string(traces().join(format!("{scenario}.ndjson"))).unwrap();
+        text.split_terminator('\n').map(|line| (scenario.clone(), line.to_owned())).collect()
+    };
+    scenarios().into_iter().flat_map(lines).collect()
+}
+
+#[test]
+fn every_recorded_line_has_a_known_type_and_shape() {
+    let all = recorded();
+    for (scenario, line) in &all {
+        match decode(line.as_bytes()) {
+            Ok(Line::Response(_) | Line::Event(_)) => {}
+            other => panic!("{scenario}: {other:?} of {line}"),
+        }
+        if repeats(line.as_bytes()) {
+            assert!(matches!(decode_head(line.as_bytes()), Line::Event(_)), "{scenario}: {line}");
+        }
+    }
+    // pi wrote nothing in 4 of the 100 that were recorded.
+    assert_eq!(scenarios().len(), 96);
+    assert!(all.len() > 2500, "only {} lines were found", all.len());
+}
+
+/// R0-150: every layer of the stream is recorded, the inner `done` and `error` are in no stream, and each is over all
+/// the same.
+#[test]
+fn pi_never_sends_the_inner_done_or_error_and_every_run_it_may_finish_ends() {
+    let mut layers = BTreeSet::new();
+    let mut runs: BTreeMap<String, bool> = BTreeMap::new();
+    for (scenario, line) in recorded() {
+        match decode(line.as_bytes()).unwrap() {
+            Line::Event(PiEvent::AgentStart) => drop(runs.insert(scenario, false)),
+            Line::Event(PiEvent::AgentSettled { .. }) => drop(runs.insert(scenario, true)),
+            _ => {}
+        }
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let inner = ["/assistantMessageEvent/type", "/message/role"].iter().find_map(|at| line.pointer(at));
+        layers.insert(
+            [Some(&line["type"]), inner].into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+        );
+    }
+    let of = |kinds: &[&str]| -> Vec<&str> {
+        layers.iter().map(String::as_str).filter(|layer| kinds.iter().any(|kind| layer.starts_with(kind))).collect()
+    };
+    let blocks = ["text", "thinking", "toolcall"];
+    let inside = blocks.map(|block| ["delta", "end", "start"].map(|part| format!("message_update {block}_{part}")));
+    assert_eq!(of(&["message_update"]), inside.as_flattened());
+    assert_eq!(of(&["tool_execution"]), ["tool_execution_end", "tool_execution_start", "tool_execution_update"]);
+    assert_eq!(of(&["message_start t", "message_end t"]), ["message_end toolResult", "message_start toolResult"]);
+    assert_eq!(
+        of(&["turn_", "agent_"]),
+        ["agent_end", "agent_settled", "agent_start", "turn_end assistant", "turn_start"]
+    );
+
+    let cut_off: Vec<&str> = runs.iter().filter(|(_, over)| !**over).map(|(scenario, _)| scenario.as_str()).collect();
+    let ended_by_us = |scenario: &&str| scenario.starts_with("short/12") || scenario.starts_with("short/21b");
+    assert!(cut_off.iter().all(ended_by_us) && runs.len() > cut_off.len() + 60, "{cut_off:?} of {}", runs.len());
 }
 
 #[test]
