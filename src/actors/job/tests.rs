@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::actors::doubles::{Heard, Site, StubAgent, recorder};
+use crate::chain::machine::Outcome;
 use crate::storage::JobEventRow;
 
 /// A job under test: started, with whoever it reports to.
