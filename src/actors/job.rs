@@ -16,7 +16,7 @@ use super::store::StoreHandle;
 use super::watchdog::StallWatchdog;
 use crate::failure::{Explain, FailureKind};
 use crate::job::{
-    Held, JobEffect, JobInput, JobPhase, JobState, Mapper, PromptKind, TimelineEvent, fatal_code, read, step,
+    Due, Held, JobEffect, JobInput, JobPhase, JobState, Mapper, Pace, PromptKind, TimelineEvent, fatal_code, read, step,
 };
 use crate::messages::{Door, JobMsg, JobsMsg, Pulse, SessionMsg};
 use crate::ports::{Agent, AgentError, Clock};
@@ -57,6 +57,10 @@ pub struct Activity {
     seq: u64,
     /// Rows that the Store has not taken yet, in order; the file may have them.
     behind: Vec<JobEventRow>,
+    /// How far the row is behind the timeline.
+    pace: Pace,
+    /// Tokens that the model's context holds; 0 while that is not known.
+    context_window: u64,
     pulse: Pulse,
     session: Option<ActorRef<SessionMsg>>,
     watchdog: Option<ractor::ActorCell>,
@@ -96,6 +100,8 @@ impl Actor for Job {
             seq,
             behind: prepared.unstored.clone(),
             files: Arc::new(Mutex::new(files)),
+            pace: Pace::default(),
+            context_window: 0,
             pulse: Pulse::begin(),
             session: None,
             watchdog: None,
@@ -109,7 +115,7 @@ impl Actor for Job {
     async fn post_start(&self, me: ActorRef<JobMsg>, job: &mut Activity) -> Result<(), ActorProcessingErr> {
         self.record(job).await?;
         let started = TimelineEvent::new("run_start", self.startup(job));
-        self.append(job, vec![started]).await?;
+        self.append(job, vec![started], None).await?;
         if let Err(input) = self.launch(&me, job).await {
             self.take(&me, job, input).await?;
             // No process was started, so none will report its end.
@@ -134,6 +140,7 @@ impl Actor for Job {
                 job.row.status = JobStatus::Running;
                 if let Some(model) = &state.model {
                     job.row.model = Some(format!("{}/{}", model.provider, model.id));
+                    job.context_window = model.context_window;
                 }
                 passing(self.record(job).await)?;
                 JobInput::SessionReady { messages: state.message_count }
@@ -148,8 +155,11 @@ impl Actor for Job {
                 for event in &events {
                     job.mapper.map(event, &mut rows);
                 }
-                self.append(job, rows).await?;
+                let due = job.pace.hear(&rows, self.tools.clock.now_ms());
+                let row = (due == Due::Now).then(|| self.standing(job));
+                self.append(job, rows, row).await?;
                 drop(credit);
+                self.put_off(&me, due);
                 for event in events {
                     self.take(&me, job, JobInput::Event(event)).await?;
                 }
@@ -161,7 +171,14 @@ impl Actor for Job {
             JobMsg::Silent { silence_ms, too_long: false } => {
                 let threshold = u64::try_from(job.prepared.warn.as_millis()).unwrap_or(u64::MAX);
                 let fields = json!({"reason": "running_silence", "silence_ms": silence_ms, "threshold_ms": threshold});
-                return Ok(self.append(job, vec![TimelineEvent::new("stale_warning", fields)]).await?);
+                return Ok(self.append(job, vec![TimelineEvent::new("stale_warning", fields)], None).await?);
+            }
+            JobMsg::RecordDue => {
+                match job.pace.over(self.tools.clock.now_ms()) {
+                    Due::Now => passing(self.record(job).await)?,
+                    due @ (Due::No | Due::In(_)) => self.put_off(&me, due),
+                }
+                return Ok(());
             }
             JobMsg::TimedOut { limit_ms } => JobInput::TimedOut { limit_ms },
             JobMsg::Stop => JobInput::StopAsked,

@@ -58,6 +58,8 @@ pub enum JobMsg {
         /// Whether it is too long; else it is remarked only.
         too_long: bool,
     },
+    /// From itself: the row was to wait this long for its next record.
+    RecordDue,
     /// From itself: the whole time is over.
     TimedOut {
         /// In ms.

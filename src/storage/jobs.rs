@@ -81,11 +81,11 @@ pub struct JobRow {
     /// Wall clock of the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at_ms: Option<i64>,
-    /// Tool that runs now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Tool that runs now; of several the one that began last.
+    #[serde(default)]
     pub current_tool: Option<String>,
     /// Share of the model's context in use, 0 to 100.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub context_pct: Option<f64>,
     /// What it used so far.
     pub totals: JobTotals,
@@ -180,7 +180,13 @@ impl Write for UpsertJob {
     type Answer = ();
 
     fn apply(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
-        let job = &self.0;
+        Self::record(tx, &self.0)
+    }
+}
+
+impl UpsertJob {
+    /// The same within another write.
+    pub(super) fn record(tx: &Transaction<'_>, job: &JobRow) -> Result<(), StoreError> {
         if job.status.is_terminal() {
             let (job, status) = (job.job.clone(), job.status);
             return Err(StoreError::WrongStatus { what: "update", job, status });

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ractor::ActorRef;
 use serde_json::{Value, json};
 
 use super::{Activity, Job, locked};
 use crate::chain::machine::Outcome;
-use crate::job::TimelineEvent;
+use crate::job::{Due, TimelineEvent};
+use crate::messages::JobMsg;
 use crate::storage::{
     AppendJobEvents, Durability, JobEventRow, JobFiles, JobRow, JobStatus, JobTotals, Layout, Reader, SettleJob,
     StagedSettlement, StoreError, UpsertJob,
@@ -18,8 +20,8 @@ const SETTLE_REST: Duration = Duration::from_secs(1);
 const SETTLE_TRIES: u32 = 30;
 
 impl Job {
-    /// Writes how the job stands: its row, and status.json.
-    pub(super) async fn record(&self, job: &mut Activity) -> Result<(), StoreError> {
+    /// Brings the row up to now and returns a copy of it.
+    pub(super) fn standing(&self, job: &mut Activity) -> JobRow {
         let totals = job.mapper.totals();
         job.row.totals = JobTotals {
             turns: totals.turns,
@@ -30,13 +32,41 @@ impl Job {
             cache_write_tokens: totals.cache_write.cast_signed(),
             cost_usd: totals.cost_usd,
         };
+        // A run that was cut off names its tools no more.
+        let is_at_work = job.machine.expects_activity();
+        job.row.current_tool = job.mapper.current_tool().filter(|_| is_at_work).map(str::to_owned);
+        job.row.context_pct = job.mapper.context_pct(job.context_window);
         job.row.updated_at_ms = self.tools.clock.now_ms();
-        self.tools.store.write(UpsertJob(job.row.clone())).await?;
-        job.files().write_status(&job.row, Durability::Lazy)
+        job.row.clone()
     }
 
-    /// Appends to the timeline: the file first, then the rows in one write. What can't be written now goes with the next.
-    pub(super) async fn append(&self, job: &mut Activity, events: Vec<TimelineEvent>) -> Result<(), StoreError> {
+    /// Writes how the job stands: its row, and status.json.
+    pub(super) async fn record(&self, job: &mut Activity) -> Result<(), StoreError> {
+        let row = self.standing(job);
+        self.tools.store.write(UpsertJob(row.clone())).await?;
+        self.recorded(job, &row)
+    }
+
+    fn recorded(&self, job: &mut Activity, row: &JobRow) -> Result<(), StoreError> {
+        job.pace.written(row.updated_at_ms);
+        job.files().write_status(row, Durability::Lazy)
+    }
+
+    /// Has the row written after a time.
+    pub(super) fn put_off(&self, me: &ActorRef<JobMsg>, due: Due) {
+        if let Due::In(rest) = due {
+            me.send_after(rest, || JobMsg::RecordDue);
+        }
+    }
+
+    /// Appends to the timeline: the file first, then the rows in one write, the job's own with them where it is given.
+    /// What can't be written now goes with the next.
+    pub(super) async fn append(
+        &self,
+        job: &mut Activity,
+        events: Vec<TimelineEvent>,
+        row: Option<JobRow>,
+    ) -> Result<(), StoreError> {
         let new = self.rows(job, events);
         job.behind.extend(new);
         if job.behind.is_empty() {
@@ -44,15 +74,19 @@ impl Job {
         }
         let written = job.files().append_events(&job.behind);
         let (id, epoch) = (job.row.job.clone(), job.row.epoch);
-        let append = AppendJobEvents { job: id, epoch, events: job.behind.clone() };
+        let append = AppendJobEvents { job: id, epoch, events: job.behind.clone(), row: row.clone() };
         let stored = match written {
             Ok(()) => self.tools.store.write(append).await,
             Err(error) => Err(error),
         };
+        let mirrored = match (&stored, row) {
+            (Ok(()), Some(row)) => self.recorded(job, &row),
+            (Ok(()), None) | (Err(_), _) => Ok(()),
+        };
         if stored.is_ok() {
             job.behind.clear();
         }
-        passing(stored)
+        passing(stored.and(mirrored))
     }
 
     fn rows(&self, job: &mut Activity, events: Vec<TimelineEvent>) -> Vec<JobEventRow> {
@@ -89,7 +123,7 @@ impl Job {
             // Not on disk, the next incarnation begins as after a crash: it must not hold up the end of the process.
             passing(self.record(job).await)?;
             let fields = json!({"status": "waiting", "reason": job.row.error});
-            return self.append(job, vec![TimelineEvent::new("status_change", fields)]).await;
+            return self.append(job, vec![TimelineEvent::new("status_change", fields)], None).await;
         }
         self.settle(job, outcome).await
     }

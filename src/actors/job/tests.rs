@@ -2,11 +2,14 @@
 
 mod endings;
 mod flow;
+mod live;
 mod stopping;
 mod watching;
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use serde_json::Value;
 
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
