@@ -55,6 +55,8 @@ pub struct Activity {
     files: Arc<Mutex<JobFiles>>,
     row: JobRow,
     seq: u64,
+    /// Whether this incarnation's `run_start` is given.
+    is_begun: bool,
     /// Rows that the Store has not taken yet, in order; the file may have them.
     behind: Vec<JobEventRow>,
     /// How far the row is behind the timeline.
@@ -98,6 +100,7 @@ impl Actor for Job {
             mapper: prepared.task.as_ref().map(Mapper::after).unwrap_or_default(),
             row: prepared.row.clone(),
             seq,
+            is_begun: false,
             behind: prepared.unstored.clone(),
             files: Arc::new(Mutex::new(files)),
             pace: Pace::default(),
@@ -114,8 +117,6 @@ impl Actor for Job {
 
     async fn post_start(&self, me: ActorRef<JobMsg>, job: &mut Activity) -> Result<(), ActorProcessingErr> {
         self.record(job).await?;
-        let started = TimelineEvent::new("run_start", self.startup(job));
-        self.append(job, vec![started], None).await?;
         if let Err(input) = self.launch(&me, job).await {
             self.take(&me, job, input).await?;
             // No process was started, so none will report its end.
@@ -135,15 +136,15 @@ impl Actor for Job {
             return Ok(());
         }
         let input = match mail {
-            JobMsg::SessionReady(state) => {
-                job.messages = state.message_count;
+            JobMsg::SessionReady(up) => {
+                (job.messages, job.context_window) = (up.messages, up.context_window);
                 job.row.status = JobStatus::Running;
-                if let Some(model) = &state.model {
-                    job.row.model = Some(format!("{}/{}", model.provider, model.id));
-                    job.context_window = model.context_window;
-                }
-                passing(self.record(job).await)?;
-                JobInput::SessionReady { messages: state.message_count }
+                job.row.model = up.meta.model.clone().or(job.row.model.take());
+                let started = self.begin(job, Some(&up.meta));
+                job.row.session = Some(up.meta);
+                let row = self.standing(job);
+                self.append(job, started, Some(row)).await?;
+                JobInput::SessionReady { messages: up.messages }
             }
             JobMsg::SessionFailed { code, detail } => {
                 let fatal = fatal_code(&detail);
@@ -262,7 +263,8 @@ impl Job {
             (job.row.pid, job.row.start_ticks) = (Some(pid), Some(start_ticks));
         }
         let failed = |code: &str, detail: String| JobInput::SessionFailed { retry: true, code: code.into(), detail };
-        let session = Session { job: me.clone(), pulse: job.pulse.clone() };
+        let started_at_ms = self.tools.clock.now_ms();
+        let session = Session { job: me.clone(), pulse: job.pulse.clone(), started_at_ms };
         let (session, _) = Actor::spawn_linked(None, session, spawned, me.get_cell())
             .await
             .map_err(|error| failed("session_not_started", error.to_string()))?;

@@ -322,6 +322,11 @@ fn job_facts(repo: &Repo, row: &Row) -> (String, Vec<String>) {
     if status.trim_end() != row.json {
         faults.push(format!("status.json is {status}, the database has {}", row.json));
     }
+    let (named, there_is) = (session_named(&row.json), session_id(&dir.join("session.jsonl")));
+    // A session that was killed young may have no file yet, or was not heard of.
+    if named != there_is && (answered(&row.json) || named.is_some() && there_is.is_some()) {
+        faults.push(format!("its row names session {named:?}, its file is {there_is:?}"));
+    }
     let (counted, spent) = (input_tokens(&row.json), session_tokens(&dir.join("session.jsonl"), job));
     if counted != spent {
         faults.push(format!("its row counts {counted} input tokens, its session {spent}"));
@@ -355,6 +360,19 @@ fn session_answers(file: &Path) -> Vec<String> {
             parts.iter().filter_map(|part| part["text"].as_str()).collect::<String>()
         })
         .collect()
+}
+
+/// The session that a job's record names.
+fn session_named(json: &str) -> Option<String> {
+    let row: Value = serde_json::from_str(json).unwrap();
+    row["session"]["session_id"].as_str().map(str::to_owned)
+}
+
+/// The id in the head of a session file; `None` where there is none.
+fn session_id(file: &Path) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let head: Value = serde_json::from_str(text.lines().next()?).unwrap();
+    head["id"].as_str().map(str::to_owned)
 }
 
 /// The input tokens of a job's record, cached ones left out.

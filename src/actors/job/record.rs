@@ -11,8 +11,8 @@ use crate::chain::machine::Outcome;
 use crate::job::{Due, TimelineEvent};
 use crate::messages::JobMsg;
 use crate::storage::{
-    AppendJobEvents, Durability, JobEventRow, JobFiles, JobRow, JobStatus, JobTotals, Layout, Reader, SettleJob,
-    StagedSettlement, StoreError, UpsertJob,
+    AppendJobEvents, Durability, JobEventRow, JobFiles, JobRow, JobStatus, JobTotals, Layout, Reader, SessionMeta,
+    SettleJob, StagedSettlement, StoreError, UpsertJob,
 };
 
 /// How long a settlement that was not written rests before it is tried again, and how often it is tried.
@@ -70,7 +70,7 @@ impl Job {
         let new = self.rows(job, events);
         job.behind.extend(new);
         if job.behind.is_empty() {
-            return Ok(());
+            return if row.is_some() { passing(self.record(job).await) } else { Ok(()) };
         }
         let written = job.files().append_events(&job.behind);
         let (id, epoch) = (job.row.job.clone(), job.row.epoch);
@@ -89,7 +89,18 @@ impl Job {
         passing(stored.and(mirrored))
     }
 
-    fn rows(&self, job: &mut Activity, events: Vec<TimelineEvent>) -> Vec<JobEventRow> {
+    /// Returns the first event of an incarnation, once: when its session is up, or before whatever comes earlier.
+    pub(super) fn begin(&self, job: &mut Activity, session: Option<&SessionMeta>) -> Vec<TimelineEvent> {
+        if std::mem::replace(&mut job.is_begun, true) {
+            return Vec::new();
+        }
+        vec![TimelineEvent::new("run_start", self.startup(job, session))]
+    }
+
+    fn rows(&self, job: &mut Activity, mut events: Vec<TimelineEvent>) -> Vec<JobEventRow> {
+        if !events.is_empty() {
+            events.splice(..0, self.begin(job, None));
+        }
         let at_ms = self.tools.clock.now_ms();
         let number = |event: TimelineEvent| {
             job.seq += 1;
@@ -185,11 +196,13 @@ impl Job {
         })
     }
 
-    pub(super) fn startup(&self, job: &Activity) -> Value {
+    fn startup(&self, job: &Activity, session: Option<&SessionMeta>) -> Value {
         let row = &job.row;
         json!({
             "specialist": row.specialist,
             "bead_id": row.bead,
+            "model": row.model,
+            "session_id": session.map(|session| &session.session_id),
             "startup_snapshot": {
                 "job_id": row.job, "specialist_name": row.specialist, "bead_id": row.bead, "chain_id": row.chain,
                 "chain_root_bead_id": row.root_bead, "worktree_path": row.worktree_path, "branch": row.branch,
