@@ -11,7 +11,7 @@ use super::expected::{Expected, Facts};
 use super::repo::Repo;
 
 /// Files that a job may have.
-const JOB_FILES: [&str; 11] = [
+const JOB_FILES: [&str; 12] = [
     "agent",
     "before.json",
     "diff.patch",
@@ -22,6 +22,7 @@ const JOB_FILES: [&str; 11] = [
     "session.jsonl",
     "status.json",
     "system.md",
+    "tmp",
     "upstream",
 ];
 /// Files that every job must have.
@@ -251,7 +252,7 @@ impl<'a> Reading<'a> {
         for name in names(&self.repo.tmp()) {
             // The boundary of the sessions, and what node and pi keep between runs.
             // A killed sp can't take its scratch files with it; a temporary directory is where they may stay.
-            let is_scratch = [".tmp", "sp-bd-"].iter().any(|start| name.starts_with(start)) && self.repo.was_killed();
+            let is_scratch = name.starts_with(".tmp") && self.repo.was_killed();
             if !is_scratch && !["specialists-pi-extensions", "jiti", "node-compile-cache"].contains(&name.as_str()) {
                 self.fault(format!("{name} is left in the temporary directory"));
             }
@@ -338,7 +339,8 @@ fn job_facts(repo: &Repo, row: &Row) -> (String, Vec<String>) {
     faults.extend(
         there
             .iter()
-            .filter(|name| !JOB_FILES.contains(&name.as_str()))
+            // The boundary lies here where there is no temporary directory.
+            .filter(|name| !JOB_FILES.contains(&name.as_str()) && !name.starts_with("worktree-boundary-"))
             .map(|name| format!("{name} is no file of a job")),
     );
     faults.extend(

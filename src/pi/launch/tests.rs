@@ -95,6 +95,19 @@ fn a_writer_is_confined_and_never_starts_unconfined() {
 }
 
 #[test]
+fn without_a_temporary_directory_boundary_and_temporary_files_go_to_the_jobs() {
+    let place = Place::new();
+    let launch = Launch { boundary: Some(place.at("worktree")), ..place.launch(user(None)) };
+    assert_eq!(env(&place.prepare(&launch).unwrap(), "TMPDIR"), None, "a usable one is left as it is");
+    for unusable in ["/proc", "/no/such/directory"] {
+        let program = prepare(&launch, "/opt/pi".into(), Path::new(unusable)).unwrap();
+        assert!(place.args(&program).contains("-e ~/job/worktree-boundary-"), "{unusable}: {}", place.args(&program));
+        assert_eq!(env(&program, "TMPDIR"), Some(place.at("job/tmp").as_os_str()), "{unusable}");
+        assert!(place.at("job/tmp").is_dir());
+    }
+}
+
+#[test]
 fn a_rehearsal_has_an_agent_directory_of_its_own() {
     let place = Place::new();
     let launch = place.launch(ModelSource::Rehearsal {
