@@ -321,9 +321,17 @@ mod tests {
         let group = Pid::from_raw(child.id().cast_signed()).unwrap();
         assert_eq!(wait(child, Duration::from_millis(1)).await.unwrap(), Ended::Deadline);
         // Members of an ended group are gone or zombies that wait for their parent.
-        let left = procfs::process::all_processes().unwrap().flatten().filter_map(|process| process.stat().ok());
-        let alive = left.filter(|stat| stat.pgrp == group.as_raw_nonzero().get() && stat.state != 'Z').count();
-        assert_eq!(alive, 0);
+        let alive = || {
+            let left = procfs::process::all_processes().unwrap().flatten().filter_map(|process| process.stat().ok());
+            left.filter(|stat| stat.pgrp == group.as_raw_nonzero().get() && stat.state != 'Z').count()
+        };
+        // Their leader is gone before they are.
+        let gone = async {
+            while alive() > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(GRACE, gone).await.expect("the children are ended too");
     }
 
     #[tokio::test]
