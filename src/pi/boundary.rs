@@ -1,6 +1,6 @@
 //! The write boundary: an extension of pi that keeps `edit` and `write` inside the worktree (spec 000 §7).
 //!
-//! A writer whose extension can't be put in place does not start: an unconfined one could edit the user's checkout.
+//! A session whose extension can't be put in place does not start: an unconfined one could edit the user's checkout.
 
 use std::fs;
 use std::io;

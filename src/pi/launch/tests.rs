@@ -75,6 +75,17 @@ fn a_reader_gets_its_tools_and_nothing_of_the_user_s_extensions() {
 }
 
 #[test]
+fn a_reader_of_a_worktree_is_confined_too() {
+    let place = Place::new();
+    let launch = Launch { boundary: Some(place.at("worktree")), ..place.launch(user(None)) };
+    let program = place.prepare(&launch).unwrap();
+    let args = place.args(&program);
+    assert!(args.contains("--no-extensions -e ~/tmp/specialists-pi-extensions/worktree-boundary-"), "{args}");
+    assert!(args.ends_with("--tools read,bash"), "{args}");
+    assert!(env(&program, "WORKTREE_BOUNDARY").is_some());
+}
+
+#[test]
 fn a_writer_is_confined_and_never_starts_unconfined() {
     let place = Place::new();
     let mut launch = place.launch(user(Some("anthropic/claude")));
