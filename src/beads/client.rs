@@ -293,7 +293,8 @@ impl Tracker for Bd {
     async fn create_worktree(&self, path: &Path, branch: &str) -> Result<(), TrackerError> {
         let call = Call::write("worktree create").with("--branch", branch).on(path);
         let made = self.tell(&call).await.and_then(|payload| decode::worktree_on(payload, branch));
-        made.map_err(|trouble| self.error(&call, None, trouble))
+        // Raised at once with bd's words (R0-055), unless it is known to pass: git has many ways to say no.
+        made.map_err(|trouble| self.error(&call, None, trouble.unknown_is_refusal()))
     }
 }
 

@@ -134,7 +134,7 @@ impl Recorded {
             rehearsal: false,
         };
         let step = |name: &str| StepId::new(name);
-        let tree = ChainEvent::TreeReady { path: "/w".into(), branch: "b".into(), head: "1".repeat(40) };
+        let tree = ChainEvent::TreeReady { path: "/w".into(), branch: "b".into(), head: "1".repeat(40), reused: false };
         let events = [
             ChainEvent::Opened(Box::new(opening)),
             tree,
