@@ -42,6 +42,9 @@ mod specialist;
 mod storage;
 
 pub use actors::{Notice, NoticeKind};
+pub use chain::context::{
+    EnvelopeClass, EnvelopeError, EnvelopeFacts, PendingStep, Position, StepStatus, UpstreamStep, parse_envelope,
+};
 pub use chain::machine::{Blocked, Cause, ChainEvent, ClosedBy, Limits, Opening, Outcome, Scrutinies};
 pub use chain::report::{BlockedReport, ChainReport, ScrutinyReport, StepReport, WorkReport};
 pub use chain::scrutiny::Scrutiny;

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::json;
+use specialists::{BeadId, EnvelopeClass, EnvelopeFacts, JobId, Position, Scrutiny, StepStatus, parse_envelope};
 use support::*;
 
 /// A repository with a bead for its bug.
@@ -72,28 +73,38 @@ fn every_step_was_told_where_it_stands(repo: &Repo, bead: &str) {
     let chain = repo.chain();
     for (at, step) in steps.iter().enumerate() {
         let told = task(repo, &repo.job(step, 1));
-        let position = ["first", "middle", "final"][usize::from(at > 0) + usize::from(at == 5)];
-        for fact in [
-            format!("<chain-id>{chain}</chain-id>"),
-            format!("<root-bead-id>{bead}</root-bead-id>"),
-            format!("<current-step-bead-id>{chain}-{step}</current-step-bead-id>"),
-            format!("<position>{position}</position>"),
-            format!("{}/.worktrees/{bead}/{bead}-executor", repo.root().display()),
-            "Every line of a file is on one of its pages.".to_owned(),
-        ] {
-            assert!(told.contains(&fact), "{step} was not told `{fact}`:\n{told}");
-        }
-        for (other, above) in steps.iter().enumerate().map(|(other, id)| (id, other < at)).filter(|(id, _)| *id != step)
-        {
-            let job = if above {
-                format!(" job-id=\"{}\" status=\"completed\"", repo.job(other, 1))
-            } else {
-                " status=\"pending\"".to_owned()
-            };
-            let line = format!("<step role=\"{other}\" bead-id=\"{chain}-{other}\"{job} />");
-            assert!(told.contains(&line), "{step} was not told `{line}`:\n{told}");
-        }
+        assert!(told.contains("Every line of a file is on one of its pages."), "{step} has no contract:\n{told}");
+        let facts = envelope_in(&told);
+        let of = |other: &str| (other.to_owned(), BeadId::new(format!("{chain}-{other}")));
+        assert_eq!((facts.chain.as_str(), facts.root_bead.as_str()), (chain.as_str(), bead), "{step}");
+        assert_eq!((facts.template.as_str(), &facts.role), (CODE_STANDARD, &of(step).0), "{step}");
+        assert_eq!(facts.step_bead, of(step).1);
+        let class =
+            if ["executor", "test-engineer"].contains(step) { EnvelopeClass::Step } else { EnvelopeClass::Gate };
+        let position = [Position::First, Position::Middle, Position::Final][usize::from(at > 0) + usize::from(at == 5)];
+        assert_eq!((facts.class, facts.position), (class, position), "{step}");
+        assert_eq!((facts.stated, facts.effective), (Scrutiny::Medium, Scrutiny::Medium), "{step}");
+        let worktree = repo.root().join(format!(".worktrees/{bead}/{bead}-executor"));
+        assert_eq!(Path::new(&facts.worktree), worktree, "{step}");
+
+        let above: Vec<_> =
+            facts.upstream.iter().map(|s| (s.role.clone(), s.bead.clone(), s.job.clone(), s.status)).collect();
+        let ran =
+            |other: &&str| (of(other).0, of(other).1, Some(JobId::new(repo.job(other, 1))), StepStatus::Completed);
+        assert_eq!(above, steps[..at].iter().map(ran).collect::<Vec<_>>(), "{step}");
+        let below: Vec<_> = facts.pending.iter().map(|s| (s.role.clone(), s.bead.clone(), s.status)).collect();
+        let waits = |other: &&str| (of(other).0, of(other).1, StepStatus::Pending);
+        assert_eq!(below, steps[at + 1..].iter().map(waits).collect::<Vec<_>>(), "{step}");
     }
+}
+
+/// The one envelope of a prompt, by the rules of its schema.
+fn envelope_in(told: &str) -> EnvelopeFacts {
+    let (_, rest) = told.split_once("<chain-context ").unwrap_or_else(|| panic!("no envelope:\n{told}"));
+    assert!(!rest.contains("<chain-context "), "two envelopes:\n{told}");
+    let (inner, _) = rest.split_once("</chain-context>").unwrap_or_else(|| panic!("it has no end:\n{told}"));
+    parse_envelope(&format!("<chain-context {inner}</chain-context>"))
+        .unwrap_or_else(|error| panic!("{error}:\n{told}"))
 }
 
 /// The first thing that the user says in a session.
@@ -479,4 +490,50 @@ fn the_model_sees_what_should_not_be_there() {
     sees("passed round 1; passed round 1");
     repo.bd(["create", "another molecule", "-t", "task", "--id", "pager-mol-00000000", "--force"]);
     sees("pager-mol-00000000 is a bead of no chain we know");
+}
+
+#[test]
+fn a_chain_begun_in_a_subfolder_and_inside_tmux_works_in_its_worktree() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [bash("pwd >where; echo \"$PWD\" >>where"), fixes(), says(done())])
+        .round("reviewer", [says(pass())])
+        .write();
+    let tmux = repo.base().join("tmux/default,4711,0");
+    repo.order(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script])
+        .within(repo.root().join("src"))
+        .env("TMUX", tmux)
+        .env("TMUX_PANE", "%0")
+        .run()
+        .success();
+    let tree = repo.root().join(format!(".worktrees/{bead}/{bead}-executor"));
+    for step in ["executor", "reviewer"] {
+        let session = fs::read_to_string(repo.job_dir(&repo.job(step, 1)).join("session.jsonl")).unwrap();
+        let head: serde_json::Value = serde_json::from_str(session.lines().next().unwrap()).unwrap();
+        assert_eq!(head["cwd"], tree.to_str().unwrap(), "{step}");
+    }
+    let said = fs::read_to_string(tree.join("where")).unwrap();
+    assert_eq!(said.lines().collect::<Vec<_>>(), [tree.to_str().unwrap(); 2], "a command of the agent runs elsewhere");
+}
+
+#[test]
+fn two_readers_of_a_worktree_run_at_once() {
+    let (repo, bead) = begin();
+    let jobs = repo.root().join(".specialists/jobs");
+    let sees = format!(
+        "for i in $(seq 300); do grep -l '\"specialist\":\"seconder\"' '{}'/*/status.json | xargs grep -q \
+         '\"status\":\"running\"' && exit; sleep 0.1; done; exit 1",
+        jobs.display()
+    );
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("test-runner", [bash(&sees), says(tests_passed())])
+        .round("seconder", [says(second()).after_ms(4_000)])
+        .round("reviewer", [says(pass())])
+        .write();
+    repo.sp(["chain", "run", READERS, "--bead", &bead, "--rehearse", &script]).success();
+    let session = fs::read_to_string(repo.job_dir(&repo.job("test-runner", 1)).join("session.jsonl")).unwrap();
+    assert!(!session.contains("\"isError\":true"), "it never saw the seconder at work: {session}");
 }

@@ -11,6 +11,16 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
 #[tokio::test]
 async fn a_real_pi_starts_confined_marked_and_with_the_rehearsal_model() {
+    starts(vec![Tool::Read, Tool::Bash, Tool::Edit, Tool::Write]).await;
+}
+
+#[tokio::test]
+async fn a_real_pi_without_tools_that_write_takes_the_boundary_too() {
+    starts(vec![Tool::Read]).await;
+}
+
+/// Starts a pi with these tools and looks at it.
+async fn starts(tools: Vec<Tool>) {
     let pi = std::env::var_os("SP_PI").expect("this test needs pi 1.6: name it in SP_PI, such as .tools/bin/pi");
     let root = tempfile::tempdir().unwrap();
     let at = |name: &str| fs::canonicalize(root.path()).unwrap().join(name);
@@ -24,7 +34,7 @@ async fn a_real_pi_starts_confined_marked_and_with_the_rehearsal_model() {
         cwd: at("work"),
         session_file: at("job/session.jsonl"),
         system_prompt_file: at("job/system.md"),
-        tools: vec![Tool::Read, Tool::Bash, Tool::Edit, Tool::Write],
+        tools,
         boundary: Some(at("work")),
         job_dir: at("job"),
         model: ModelSource::Rehearsal {
@@ -56,7 +66,13 @@ async fn a_real_pi_starts_confined_marked_and_with_the_rehearsal_model() {
     let has = |entry: String| environment.split(|byte| *byte == 0).any(|found| found == entry.as_bytes());
     assert!(has("SP_JOB_ID=launch01".to_owned()), "the mark is gone once pi has set its title");
     assert!(has(format!("SP_ROOT={}", at("work").display())));
+    for name in ["WORKTREE_BOUNDARY", "SPECIALISTS_WORKTREE_BOUNDARY"] {
+        assert!(has(format!("{name}={}", at("work").display())), "{name}");
+    }
 
     drop(session.stdin);
     assert!(session.child.wait().await.unwrap().is_success());
+    let mut complaints = String::new();
+    session.stderr.read_to_string(&mut complaints).await.unwrap();
+    assert_eq!(complaints, "", "the extension is taken without a word");
 }

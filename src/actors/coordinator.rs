@@ -384,6 +384,7 @@ impl Coordinator {
             }
             let now = self.clock.now_ms();
             (row.status, row.updated_at_ms, row.completed_at_ms) = (JobStatus::Cancelled, now, Some(now));
+            row.current_tool = None;
             let event = super::job::cancelled(&self.layout, &row, now);
             let settle = SettleJob { job: row, events: event, result: None };
             if let Err(error) = self.store.write(settle).await {

@@ -1,34 +1,32 @@
 //! The Job: one activation of a specialist. Shell of `job::machine`: mail in, rows to the Store, effects out.
 
+mod record;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use serde_json::{Value, json};
+use serde_json::json;
 
+pub(super) use self::record::cancelled;
+use self::record::passing;
 use super::prepare::Prepared;
 use super::session::Session;
 use super::store::StoreHandle;
 use super::watchdog::StallWatchdog;
-use crate::chain::machine::Outcome;
 use crate::failure::{Explain, FailureKind};
 use crate::job::{
-    Held, JobEffect, JobInput, JobPhase, JobState, Mapper, PromptKind, TimelineEvent, fatal_code, read, step,
+    Due, Held, JobEffect, JobInput, JobPhase, JobState, Mapper, Pace, PromptKind, TimelineEvent, fatal_code, read, step,
 };
 use crate::messages::{Door, JobMsg, JobsMsg, Pulse, SessionMsg};
 use crate::ports::{Agent, AgentError, Clock};
 use crate::storage::{
-    AppendJobEvents, Durability, JobEventRow, JobFiles, JobRow, JobStatus, JobTotals, Layout, Ownership,
-    ProcessIdentity, Reader, ReleaseOwnership, Resource, SettleJob, StagedSettlement, StoreError, TakeOwnership,
-    UpsertJob,
+    JobEventRow, JobFiles, JobRow, JobStatus, Ownership, ProcessIdentity, ReleaseOwnership, Resource, StoreError,
+    TakeOwnership,
 };
 
 /// How long an aborted turn may take to come to rest.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// How long a settlement that was not written rests before it is tried again, and how often it is tried.
-const SETTLE_REST: Duration = Duration::from_secs(1);
-const SETTLE_TRIES: u32 = 30;
 
 /// What every job of a system shares.
 #[derive(Clone)]
@@ -57,8 +55,14 @@ pub struct Activity {
     files: Arc<Mutex<JobFiles>>,
     row: JobRow,
     seq: u64,
+    /// Whether this incarnation's `run_start` is given.
+    is_begun: bool,
     /// Rows that the Store has not taken yet, in order; the file may have them.
     behind: Vec<JobEventRow>,
+    /// How far the row is behind the timeline.
+    pace: Pace,
+    /// Tokens that the model's context holds; 0 while that is not known.
+    context_window: u64,
     pulse: Pulse,
     session: Option<ActorRef<SessionMsg>>,
     watchdog: Option<ractor::ActorCell>,
@@ -96,8 +100,11 @@ impl Actor for Job {
             mapper: prepared.task.as_ref().map(Mapper::after).unwrap_or_default(),
             row: prepared.row.clone(),
             seq,
+            is_begun: false,
             behind: prepared.unstored.clone(),
             files: Arc::new(Mutex::new(files)),
+            pace: Pace::default(),
+            context_window: 0,
             pulse: Pulse::begin(),
             session: None,
             watchdog: None,
@@ -110,8 +117,6 @@ impl Actor for Job {
 
     async fn post_start(&self, me: ActorRef<JobMsg>, job: &mut Activity) -> Result<(), ActorProcessingErr> {
         self.record(job).await?;
-        let started = TimelineEvent::new("run_start", self.startup(job));
-        self.append(job, vec![started]).await?;
         if let Err(input) = self.launch(&me, job).await {
             self.take(&me, job, input).await?;
             // No process was started, so none will report its end.
@@ -131,14 +136,15 @@ impl Actor for Job {
             return Ok(());
         }
         let input = match mail {
-            JobMsg::SessionReady(state) => {
-                job.messages = state.message_count;
+            JobMsg::SessionReady(up) => {
+                (job.messages, job.context_window) = (up.messages, up.context_window);
                 job.row.status = JobStatus::Running;
-                if let Some(model) = &state.model {
-                    job.row.model = Some(format!("{}/{}", model.provider, model.id));
-                }
-                passing(self.record(job).await)?;
-                JobInput::SessionReady { messages: state.message_count }
+                job.row.model = up.meta.model.clone().or(job.row.model.take());
+                let started = self.begin(job, Some(&up.meta));
+                job.row.session = Some(up.meta);
+                let row = self.standing(job);
+                self.append(job, started, Some(row)).await?;
+                JobInput::SessionReady { messages: up.messages }
             }
             JobMsg::SessionFailed { code, detail } => {
                 let fatal = fatal_code(&detail);
@@ -150,8 +156,11 @@ impl Actor for Job {
                 for event in &events {
                     job.mapper.map(event, &mut rows);
                 }
-                self.append(job, rows).await?;
+                let due = job.pace.hear(&rows, self.tools.clock.now_ms());
+                let row = (due == Due::Now).then(|| self.standing(job));
+                self.append(job, rows, row).await?;
                 drop(credit);
+                self.put_off(&me, due);
                 for event in events {
                     self.take(&me, job, JobInput::Event(event)).await?;
                 }
@@ -163,7 +172,14 @@ impl Actor for Job {
             JobMsg::Silent { silence_ms, too_long: false } => {
                 let threshold = u64::try_from(job.prepared.warn.as_millis()).unwrap_or(u64::MAX);
                 let fields = json!({"reason": "running_silence", "silence_ms": silence_ms, "threshold_ms": threshold});
-                return Ok(self.append(job, vec![TimelineEvent::new("stale_warning", fields)]).await?);
+                return Ok(self.append(job, vec![TimelineEvent::new("stale_warning", fields)], None).await?);
+            }
+            JobMsg::RecordDue => {
+                match job.pace.over(self.tools.clock.now_ms()) {
+                    Due::Now => passing(self.record(job).await)?,
+                    due @ (Due::No | Due::In(_)) => self.put_off(&me, due),
+                }
+                return Ok(());
             }
             JobMsg::TimedOut { limit_ms } => JobInput::TimedOut { limit_ms },
             JobMsg::Stop => JobInput::StopAsked,
@@ -247,7 +263,8 @@ impl Job {
             (job.row.pid, job.row.start_ticks) = (Some(pid), Some(start_ticks));
         }
         let failed = |code: &str, detail: String| JobInput::SessionFailed { retry: true, code: code.into(), detail };
-        let session = Session { job: me.clone(), pulse: job.pulse.clone() };
+        let started_at_ms = self.tools.clock.now_ms();
+        let session = Session { job: me.clone(), pulse: job.pulse.clone(), started_at_ms };
         let (session, _) = Actor::spawn_linked(None, session, spawned, me.get_cell())
             .await
             .map_err(|error| failed("session_not_started", error.to_string()))?;
@@ -294,164 +311,6 @@ impl Job {
         let resource = Resource::Worktree(job.prepared.launch.cwd.clone());
         self.tools.store.write(ReleaseOwnership { resource, me: self.tools.me.clone(), epoch }).await.map(drop)
     }
-
-    /// Writes how the job stands: its row, and status.json.
-    async fn record(&self, job: &mut Activity) -> Result<(), StoreError> {
-        let totals = job.mapper.totals();
-        job.row.totals = JobTotals {
-            turns: totals.turns,
-            tool_calls: totals.tools,
-            input_tokens: totals.input.cast_signed(),
-            output_tokens: totals.output.cast_signed(),
-            cache_read_tokens: totals.cache_read.cast_signed(),
-            cache_write_tokens: totals.cache_write.cast_signed(),
-            cost_usd: totals.cost_usd,
-        };
-        job.row.updated_at_ms = self.tools.clock.now_ms();
-        self.tools.store.write(UpsertJob(job.row.clone())).await?;
-        job.files().write_status(&job.row, Durability::Lazy)
-    }
-
-    /// Appends to the timeline: the file first, then the rows in one write. What can't be written now goes with the next.
-    async fn append(&self, job: &mut Activity, events: Vec<TimelineEvent>) -> Result<(), StoreError> {
-        let new = self.rows(job, events);
-        job.behind.extend(new);
-        if job.behind.is_empty() {
-            return Ok(());
-        }
-        let written = job.files().append_events(&job.behind);
-        let (id, epoch) = (job.row.job.clone(), job.row.epoch);
-        let append = AppendJobEvents { job: id, epoch, events: job.behind.clone() };
-        let stored = match written {
-            Ok(()) => self.tools.store.write(append).await,
-            Err(error) => Err(error),
-        };
-        if stored.is_ok() {
-            job.behind.clear();
-        }
-        passing(stored)
-    }
-
-    fn rows(&self, job: &mut Activity, events: Vec<TimelineEvent>) -> Vec<JobEventRow> {
-        let at_ms = self.tools.clock.now_ms();
-        let number = |event: TimelineEvent| {
-            job.seq += 1;
-            let mut fields = serde_json::Map::new();
-            fields.insert("seq".into(), job.seq.into());
-            fields.insert("t".into(), at_ms.into());
-            fields.insert("type".into(), event.kind.into());
-            fields.extend(event.fields);
-            JobEventRow { seq: job.seq, at_ms, kind: event.kind.into(), json: Value::Object(fields).to_string() }
-        };
-        events.into_iter().map(number).collect()
-    }
-
-    /// Writes the outcome: for good, or so that a later incarnation goes on.
-    async fn persist(&self, job: &mut Activity, outcome: &Outcome) -> Result<(), StoreError> {
-        let ends = match outcome {
-            Outcome::Answered { .. } | Outcome::NoAnswer { .. } => true,
-            Outcome::Failed { retry, .. } => !retry || job.prepared.last_try,
-            Outcome::Stopped => false,
-        };
-        job.row.outcome = serde_json::to_string(outcome).ok();
-        job.row.pid = None;
-        job.row.start_ticks = None;
-        job.row.error = match outcome {
-            Outcome::Failed { code, detail, .. } => Some(format!("{code}: {detail}")),
-            Outcome::NoAnswer { problem } => Some(problem.clone()),
-            Outcome::Answered { .. } | Outcome::Stopped => None,
-        };
-        if !ends {
-            job.row.status = JobStatus::Waiting;
-            // Not on disk, the next incarnation begins as after a crash: it must not hold up the end of the process.
-            passing(self.record(job).await)?;
-            let fields = json!({"status": "waiting", "reason": job.row.error});
-            return self.append(job, vec![TimelineEvent::new("status_change", fields)]).await;
-        }
-        self.settle(job, outcome).await
-    }
-
-    async fn settle(&self, job: &mut Activity, outcome: &Outcome) -> Result<(), StoreError> {
-        let (status, word) = match outcome {
-            Outcome::Answered { .. } => (JobStatus::Done, "COMPLETE"),
-            Outcome::NoAnswer { .. } | Outcome::Failed { .. } => (JobStatus::Error, "ERROR"),
-            Outcome::Stopped => (JobStatus::Cancelled, "CANCELLED"),
-        };
-        passing(self.record(job).await)?;
-        job.row.status = status;
-        let now = self.tools.clock.now_ms();
-        job.row.updated_at_ms = now;
-        job.row.completed_at_ms = Some(now);
-        let complete = self.rows(job, vec![TimelineEvent::new("run_complete", self.completion(job, word))]);
-        job.behind.extend(complete);
-        let settle = SettleJob { job: job.row.clone(), events: job.behind.clone(), result: job.last_text.clone() };
-        let mut tries = 1;
-        while let Err(error) = self.settle_once(job, settle.clone()).await {
-            // The answer cost work, and nobody may hear of it before it is on disk.
-            if !error.may_pass() || tries == SETTLE_TRIES {
-                return Err(error);
-            }
-            tracing::warn!(job = %job.row.job, %error, tries, "the job's end is not on disk yet");
-            tries += 1;
-            tokio::time::sleep(SETTLE_REST).await;
-        }
-        // The database holds the truth; the mirror may be behind on a full disk.
-        if let Err(error) = job.files().write_status(&job.row, Durability::Synced) {
-            tracing::warn!(job = %job.row.job, %error, "status.json is behind");
-        }
-        Ok(())
-    }
-
-    async fn settle_once(&self, job: &Activity, settle: SettleJob) -> Result<(), StoreError> {
-        let files = Arc::clone(&job.files);
-        let staged = tokio::task::spawn_blocking(move || StagedSettlement::stage(&mut locked(&files), settle)).await;
-        // It ends early only by a panic, which goes on here.
-        let staged = staged.unwrap_or_else(|gone| std::panic::resume_unwind(gone.into_panic()))?;
-        self.tools.store.write(staged).await
-    }
-
-    fn completion(&self, job: &Activity, word: &str) -> Value {
-        let totals = &job.row.totals;
-        json!({
-            "status": word,
-            "elapsed_s": (job.row.updated_at_ms - job.row.started_at_ms) / 1000,
-            "model": job.row.model,
-            "bead_id": job.row.bead,
-            "error": job.row.error,
-            "metrics": {
-                "turns": totals.turns, "tool_calls": totals.tool_calls, "cost_usd": totals.cost_usd,
-                "token_usage": {
-                    "input_tokens": totals.input_tokens, "output_tokens": totals.output_tokens,
-                    "cache_read_tokens": totals.cache_read_tokens, "cache_creation_tokens": totals.cache_write_tokens,
-                },
-            },
-        })
-    }
-
-    fn startup(&self, job: &Activity) -> Value {
-        let row = &job.row;
-        json!({
-            "specialist": row.specialist,
-            "bead_id": row.bead,
-            "startup_snapshot": {
-                "job_id": row.job, "specialist_name": row.specialist, "bead_id": row.bead, "chain_id": row.chain,
-                "chain_root_bead_id": row.root_bead, "worktree_path": row.worktree_path, "branch": row.branch,
-                "round": row.round, "epoch": row.epoch, "resumed": job.prepared.task.is_some(),
-                "bead_context_present": true,
-            },
-        })
-    }
-}
-
-/// Goes on where a write may work later: the run is worth more than a row that is behind.
-fn passing(written: Result<(), StoreError>) -> Result<(), StoreError> {
-    match written {
-        Err(error) if error.may_pass() => {
-            tracing::warn!(%error, "a job's record is behind");
-            Ok(())
-        }
-        written => written,
-    }
 }
 
 fn tell(job: &Activity, message: SessionMsg) {
@@ -484,33 +343,6 @@ fn not_launched(error: &AgentError) -> JobInput {
     }
     let retry = !matches!(kind, FailureKind::Unusable | FailureKind::Refused);
     JobInput::SessionFailed { retry, code: code.to_owned(), detail: format!("{detail} ({next})") }
-}
-
-/// The last rows of a job that is left behind: those that a crash kept from the database, and the terminal one.
-pub(super) fn cancelled(layout: &Layout, row: &JobRow, at_ms: i64) -> Vec<JobEventRow> {
-    let open = || {
-        let stored = Reader::open(&layout.database())?.job_events(&row.job, 0)?;
-        let mut files = JobFiles::open(layout.job(&row.job)?)?;
-        let unstored = files.mend(&stored)?;
-        Ok::<_, StoreError>((files, unstored))
-    };
-    let (mut files, mut events) = match open() {
-        Ok(opened) => opened,
-        Err(error) => {
-            tracing::warn!(job = %row.job, %error, "the files of a cancelled job are not read");
-            return Vec::new();
-        }
-    };
-    let seq = files.last_seq() + 1;
-    let json = json!({"seq": seq, "t": at_ms, "type": "run_complete", "status": "CANCELLED", "bead_id": row.bead});
-    let event = JobEventRow { seq, at_ms, kind: "run_complete".to_owned(), json: json.to_string() };
-    let mirrored =
-        files.append_events(std::slice::from_ref(&event)).and_then(|()| files.write_status(row, Durability::Lazy));
-    if let Err(error) = mirrored {
-        tracing::warn!(job = %row.job, %error, "the files of a cancelled job are behind");
-    }
-    events.push(event);
-    events
 }
 
 #[cfg(test)]

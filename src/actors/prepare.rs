@@ -264,7 +264,7 @@ impl Workshop {
             session_file: dir.session(),
             system_prompt_file: dir.system(),
             tools: tier.tools(),
-            boundary: step.writer.is_some().then_some(tree),
+            boundary: Some(tree),
             job_dir: dir.path().to_owned(),
             model,
             thinking: specialist.thinking().map(|level| level.as_str().to_owned()),

@@ -9,13 +9,16 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::messages::{JobMsg, Pulse, SessionEnd, SessionMsg};
+use crate::messages::{JobMsg, Pulse, SessionEnd, SessionMsg, SessionUp};
 use crate::pi::{
-    BlockPhase, Command, DEFAULT_LINE_CAP, Encoder, Frame, Line, NdjsonReader, PiEvent, Response, StderrTail, decode,
-    decode_head, repeats,
+    BlockPhase, Command, DEFAULT_LINE_CAP, Encoder, Frame, Line, NdjsonReader, PiEvent, Response, SessionState,
+    StderrTail, decode, decode_head, repeats,
 };
 use crate::ports::{Child, Spawned};
+use crate::storage::SessionMeta;
 
+/// The agent that sessions are of.
+const BACKEND: &str = "pi";
 /// How long pi may take to answer a command (R0-031).
 const RPC_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long pi may take to end after end of file or TERM, before the next means.
@@ -31,6 +34,8 @@ pub struct Session {
     pub job: ActorRef<JobMsg>,
     /// Beaten with every line.
     pub pulse: Pulse,
+    /// When its process was started. Wall clock, ms since 1970 UTC.
+    pub started_at_ms: i64,
 }
 
 /// The live process.
@@ -220,13 +225,26 @@ impl Session {
             return self.fail(code, format!("pi refused {}: {text}", response.command));
         }
         let understood = match what {
-            Pending::Greeting => response.state().map(|state| drop(self.job.cast(JobMsg::SessionReady(state)))),
+            Pending::Greeting => {
+                response.state().map(|state| drop(self.job.cast(JobMsg::SessionReady(self.up(state)))))
+            }
             Pending::Text => response.last_assistant_text().map(|text| drop(self.job.cast(JobMsg::TextRead(text)))),
             Pending::Prompt | Pending::State | Pending::Abort => Ok(()),
         };
         if let Err(error) = understood {
             self.fail("garbled_answer", error.to_string());
         }
+    }
+
+    fn up(&self, state: SessionState) -> SessionUp {
+        let meta = SessionMeta {
+            backend: BACKEND.to_owned(),
+            model: state.model.as_ref().map(|model| format!("{}/{}", model.provider, model.id)),
+            session_id: state.session_id,
+            started_at_ms: self.started_at_ms,
+        };
+        let context_window = state.model.map_or(0, |model| model.context_window);
+        SessionUp { meta, messages: state.message_count, context_window }
     }
 
     fn abort(&self, me: &ActorRef<SessionMsg>, live: &mut Live) {

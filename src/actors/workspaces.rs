@@ -115,6 +115,7 @@ impl Workspaces {
         let at = chain.tree.as_ref().map_or(&chain.base, |tree| &tree.head);
         self.workspace.make_branch(&branch, at).await.map_err(refused)?;
         let found = self.workspace.worktree_of(&branch).await.map_err(refused)?;
+        let reused = found.is_some();
         match found {
             Some(found) if found == path => {}
             Some(found) => {
@@ -126,7 +127,7 @@ impl Workspaces {
         }
         let state = self.workspace.state(&path).await.map_err(refused)?;
         let path = path.to_string_lossy().into_owned();
-        Ok(ChainInput::TreeReady { path, branch, head: state.head })
+        Ok(ChainInput::TreeReady { path, branch, head: state.head, reused })
     }
 
     /// Has the tracker make the worktree, with the patience that its other calls have.

@@ -26,6 +26,8 @@ pub(super) enum Class {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Complaint {
     pub class: Class,
+    /// Whether the class is read from the text or the exit; else nobody has met such a text.
+    pub is_known: bool,
     /// bd's own words, on one line, shortened.
     pub reason: String,
 }
@@ -44,6 +46,10 @@ const NEEDLES: &[(&str, Class)] = &[
     ("database is locked", Class::Failed),
     ("waiting for other bd commands", Class::Failed),
     ("lock wait timeout", Class::Failed),
+    (".lock': file exists", Class::Failed),
+    ("another git process seems to be running", Class::Failed),
+    ("cannot lock ref", Class::Failed),
+    ("could not lock", Class::Failed),
     ("i/o timeout", Class::Failed),
     ("invalid connection", Class::Failed),
     ("deadline exceeded", Class::Failed),
@@ -99,17 +105,17 @@ const REASON_LIMIT: usize = 600;
 
 /// Reads a failure from its exit code (`None`: ended by a signal) and text.
 pub(super) fn complaint(code: Option<i32>, text: &str) -> Complaint {
-    let class = match code {
-        None => Class::Failed,
-        Some(GUARD_MISMATCH) => Class::NotHeld,
+    let known = match code {
+        None => Some(Class::Failed),
+        Some(GUARD_MISMATCH) => Some(Class::NotHeld),
         Some(_) => class_of(text),
     };
-    Complaint { class, reason: reason(code, text) }
+    Complaint { class: known.unwrap_or(Class::Failed), is_known: known.is_some(), reason: reason(code, text) }
 }
 
-fn class_of(text: &str) -> Class {
+fn class_of(text: &str) -> Option<Class> {
     let text = unechoed(text).to_lowercase();
-    NEEDLES.iter().find(|(needle, _)| text.contains(needle)).map_or(Class::Failed, |(_, class)| *class)
+    NEEDLES.iter().find(|(needle, _)| text.contains(needle)).map(|(_, class)| *class)
 }
 
 /// Leaves out the line of ours that `batch` repeats (`line 3 (close x "…"): why`): a reason may hold any needle.
@@ -173,6 +179,16 @@ impl Trouble {
             Self::Said(complaint) => Some(complaint.class),
             Self::Garbled(_) | Self::Unanswered(_) => None,
         }
+    }
+
+    /// Takes a text that nobody has met for a refusal: where trying again is worth it for known reasons alone.
+    pub(super) fn unknown_is_refusal(mut self) -> Self {
+        if let Self::Said(complaint) = &mut self
+            && !complaint.is_known
+        {
+            complaint.class = Class::Refused;
+        }
+        self
     }
 
     /// Returns whether bd may have acted all the same: after a kill about one write in four had happened (beads.md

@@ -1,12 +1,14 @@
 //! bd as a [`Tracker`]: one typed method a verb. Contract: bd 1.3.x; rules of a chain: pour, ready, claim, close.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::Value;
-use tempfile::NamedTempFile;
 
 use super::classify::{Class, Trouble, batch_line};
 use super::decode;
@@ -132,19 +134,29 @@ fn release_answer(bead: &Bead, holder: &str) -> Option<Release> {
     }
 }
 
-/// Writes text into a file for bd to read: an argument of 200 kB fails in the kernel.
-fn text_file(verb: &'static str, text: &[u8]) -> Result<NamedTempFile, TrackerError> {
-    let written = std::path::absolute(std::env::temp_dir()).and_then(|folder| {
-        let mut file = tempfile::Builder::new().prefix("sp-bd-").tempfile_in(folder)?;
-        file.write_all(text)?;
-        Ok(file)
-    });
-    written.map_err(|source| TrackerError::Io { verb, source })
+/// A text for bd to read by a path: an argument of 200 kB fails in the kernel. In memory, so that no directory has to be
+/// writable and nothing stays behind a kill.
+struct Text(File);
+
+impl Text {
+    fn new(verb: &'static str, text: &[u8]) -> Result<Self, TrackerError> {
+        let written = memfd_create("sp-bd", MemfdFlags::CLOEXEC).map_err(io::Error::from).and_then(|made| {
+            let mut file = File::from(made);
+            file.write_all(text)?;
+            Ok(Self(file))
+        });
+        written.map_err(|source| TrackerError::Io { verb, source })
+    }
+
+    /// Returns its path for as long as it is held. By our process id: bd inherits nothing of it.
+    fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
 }
 
-fn plan_file(plan: &GraphPlan) -> Result<NamedTempFile, TrackerError> {
+fn plan_text(plan: &GraphPlan) -> Result<Text, TrackerError> {
     let text = serde_json::to_vec(plan).map_err(|source| TrackerError::Garbled { verb: CREATE, source })?;
-    text_file(CREATE, &text)
+    Text::new(CREATE, &text)
 }
 
 #[async_trait]
@@ -247,7 +259,7 @@ impl Tracker for Bd {
     async fn append_note(&self, bead: &BeadId, text: &str, actor: &str) -> Result<(), TrackerError> {
         let verb = "note";
         // By file, since `--stdin` drops line breaks at the end.
-        let file = text_file(verb, text.as_bytes())?;
+        let file = Text::new(verb, text.as_bytes())?;
         let call = Call::write(verb).with("--file", file.path()).with("--actor", actor).on(bead.as_str());
         let noted = self.tell(&call).await.and_then(decode::beads);
         let noted = noted.map_err(|trouble| self.error(&call, Some(bead), trouble))?;
@@ -261,7 +273,7 @@ impl Tracker for Bd {
         if operations.is_empty() {
             return Ok(());
         }
-        let file = text_file("batch", batch::script(operations).as_bytes())?;
+        let file = Text::new("batch", batch::script(operations).as_bytes())?;
         let call = Call::write("batch").with("--file", file.path()).with("--message", message);
         let trouble = match self.tell(&call).await.and_then(|payload| decode::applied(payload, operations.len())) {
             Ok(()) => return Ok(()),
@@ -278,14 +290,14 @@ impl Tracker for Bd {
     }
 
     async fn check_pour(&self, plan: &GraphPlan) -> Result<(), TrackerError> {
-        let file = plan_file(plan)?;
+        let file = plan_text(plan)?;
         let call = Call::read(CREATE).with("--graph", file.path()).flag("--dry-run");
         let checked = self.ask(&call).await.and_then(|payload| decode::checked(payload, plan));
         checked.map_err(|trouble| self.error(&call, None, trouble))
     }
 
     async fn pour(&self, plan: &GraphPlan) -> Result<Pour, TrackerError> {
-        let file = plan_file(plan)?;
+        let file = plan_text(plan)?;
         let nodes = u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
         let call = Call::write(CREATE).with("--graph", file.path()).longer(PER_NODE.saturating_mul(nodes));
         let trouble = match self.tell(&call).await.and_then(|payload| decode::created(payload, plan)) {
@@ -303,7 +315,8 @@ impl Tracker for Bd {
     async fn create_worktree(&self, path: &Path, branch: &str) -> Result<(), TrackerError> {
         let call = Call::write("worktree create").with("--branch", branch).on(path);
         let made = self.tell(&call).await.and_then(|payload| decode::worktree_on(payload, branch));
-        made.map_err(|trouble| self.error(&call, None, trouble))
+        // Raised at once with bd's words (R0-055), unless it is known to pass: git has many ways to say no.
+        made.map_err(|trouble| self.error(&call, None, trouble.unknown_is_refusal()))
     }
 }
 

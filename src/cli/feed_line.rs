@@ -160,7 +160,9 @@ pub fn chain_event(event: &ChainEvent) -> (&'static str, String) {
         ChainEvent::Poured => ("poured", "the molecule is in bd".to_owned()),
         ChainEvent::RootHeld => ("held", "the contract bead is claimed".to_owned()),
         ChainEvent::Recovered { round, .. } => ("recovered", format!("from what bd knows, in round {round}")),
-        ChainEvent::TreeReady { path, branch, head } => ("worktree", format!("{branch} at {} in {path}", short(head))),
+        ChainEvent::TreeReady { path, branch, head, reused } => {
+            ("worktree", format!("{branch} at {} in {path}{}", short(head), if *reused { ", reused" } else { "" }))
+        }
         ChainEvent::StepClaiming { step, epoch } => ("claim", with_epoch(step, *epoch)),
         ChainEvent::ClaimLost { step, why, .. } => ("unclaimed", format!("{step}: {}", cut(why))),
         ChainEvent::StepDispatched { step, job, .. } => ("dispatch", format!("{step} as job {job}")),

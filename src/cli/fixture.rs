@@ -134,7 +134,7 @@ impl Recorded {
             rehearsal: false,
         };
         let step = |name: &str| StepId::new(name);
-        let tree = ChainEvent::TreeReady { path: "/w".into(), branch: "b".into(), head: "1".repeat(40) };
+        let tree = ChainEvent::TreeReady { path: "/w".into(), branch: "b".into(), head: "1".repeat(40), reused: false };
         let events = [
             ChainEvent::Opened(Box::new(opening)),
             tree,
@@ -159,7 +159,7 @@ impl Recorded {
             whole.as_object_mut().unwrap().extend(event.as_object().unwrap().clone());
             JobEventRow { seq, at_ms, kind: event["type"].as_str().unwrap().into(), json: whole.to_string() }
         });
-        self.write(AppendJobEvents { job: JobId::new(job), epoch: 1, events: rows.collect() });
+        self.write(AppendJobEvents { job: JobId::new(job), epoch: 1, events: rows.collect(), row: None });
     }
 
     /// Ends a job with an answer.

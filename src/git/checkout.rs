@@ -45,8 +45,10 @@ pub(super) struct Snapshot {
 }
 
 impl ScratchIndex {
-    fn new(verb: &'static str) -> Result<Self, WorkspaceError> {
-        TempDir::new().map(Self).map_err(|source| WorkspaceError::Io { verb, source })
+    /// Makes one in the temporary directory; in git's own where there is none that can be written.
+    fn new(verb: &'static str, git_dir: &Path) -> Result<Self, WorkspaceError> {
+        let made = TempDir::new().or_else(|_| TempDir::with_prefix_in("sp-index-", git_dir));
+        made.map(Self).map_err(|source| WorkspaceError::Io { verb, source })
     }
 
     fn file(&self) -> PathBuf {
@@ -133,7 +135,7 @@ impl<'a> Checkout<'a> {
 
     /// Makes an index that equals HEAD and knows what the real one knows of the files on disk.
     async fn index_of_head(&self, head: Option<&str>) -> Result<ScratchIndex, WorkspaceError> {
-        let index = ScratchIndex::new("read-tree")?;
+        let index = ScratchIndex::new("read-tree", &self.git_dir)?;
         let fill = |how: &[&str]| {
             let call = self.call(Mode::Write, "read-tree").config("core.splitIndex=false").index(&index.file());
             how.iter().fold(call, |call, arg| call.arg(arg))
@@ -201,7 +203,7 @@ impl<'a> Checkout<'a> {
         if changes.is_empty() {
             return Ok(tree.to_owned());
         }
-        let index = ScratchIndex::new("update-index")?;
+        let index = ScratchIndex::new("update-index", &self.git_dir)?;
         self.run.ok(self.call(Mode::Write, "read-tree").index(&index.file()).arg(tree)).await?;
         let mut lines = Vec::new();
         // Removals first: a file may take the place of a directory.

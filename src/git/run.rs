@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_process::{Child, Command};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::timeout;
 
@@ -151,8 +152,11 @@ impl Runner {
     /// Runs a call to its end, whatever that is.
     pub(super) async fn output(&self, call: Call<'_>) -> Result<Output, WorkspaceError> {
         // Files instead of pipes: what git and its hooks print can't block them, and a daemon that a hook leaves
-        // behind with our streams open can't hold us.
-        let scratch = || tempfile::tempfile().map_err(|source| WorkspaceError::Io { verb: call.verb, source });
+        // behind with our streams open can't hold us. In memory, so that no directory has to be writable.
+        let scratch = || {
+            let made = memfd_create("sp-git", MemfdFlags::CLOEXEC).map(File::from);
+            made.map_err(|errno| WorkspaceError::Io { verb: call.verb, source: errno.into() })
+        };
         let (mut stdin, mut stdout, mut stderr) = (scratch()?, scratch()?, scratch()?);
         stdin.write_all(call.stdin).and_then(|()| stdin.rewind()).map_err(call.io())?;
         let mut command = Command::from(self.command(&call));
@@ -317,9 +321,17 @@ mod tests {
         let group = Pid::from_raw(child.id().cast_signed()).unwrap();
         assert_eq!(wait(child, Duration::from_millis(1)).await.unwrap(), Ended::Deadline);
         // Members of an ended group are gone or zombies that wait for their parent.
-        let left = procfs::process::all_processes().unwrap().flatten().filter_map(|process| process.stat().ok());
-        let alive = left.filter(|stat| stat.pgrp == group.as_raw_nonzero().get() && stat.state != 'Z').count();
-        assert_eq!(alive, 0);
+        let alive = || {
+            let left = procfs::process::all_processes().unwrap().flatten().filter_map(|process| process.stat().ok());
+            left.filter(|stat| stat.pgrp == group.as_raw_nonzero().get() && stat.state != 'Z').count()
+        };
+        // Their leader is gone before they are.
+        let gone = async {
+            while alive() > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(GRACE, gone).await.expect("the children are ended too");
     }
 
     #[tokio::test]

@@ -48,6 +48,10 @@ pub struct Totals {
 pub struct Mapper {
     totals: Totals,
     model: Option<String>,
+    /// Calls that run, by id and tool, in the order of their begin.
+    tools: Vec<(String, String)>,
+    /// Tokens that the last answer and what it was given take.
+    context: Option<u64>,
     /// Characters of the blocks that are open, by (kind, index).
     open: Vec<(BlockKind, u32, u64)>,
 }
@@ -72,6 +76,19 @@ impl Mapper {
         self.totals
     }
 
+    /// Returns the tool that runs; of several the one that began last.
+    pub fn current_tool(&self) -> Option<&str> {
+        self.tools.last().map(|(_, name)| name.as_str())
+    }
+
+    /// Returns how much of a context of `window` tokens is in use, in percent with one decimal. `None` before the first
+    /// answer, after the context was shortened, and where the window is not known.
+    pub fn context_pct(&self, window: u64) -> Option<f64> {
+        let used = self.context.filter(|_| window > 0)?;
+        // Exact up to 2^53 tokens.
+        Some((used as f64 * 1_000.0 / window as f64).round().min(1_000.0) / 10.0)
+    }
+
     /// Takes one event and adds the rows that it completes.
     pub fn map(&mut self, event: &PiEvent, rows: &mut Vec<TimelineEvent>) {
         match event {
@@ -79,6 +96,7 @@ impl Mapper {
             PiEvent::TurnStart => rows.push(TimelineEvent::new("turn", json!({"phase": "start"}))),
             PiEvent::TurnEnd => {
                 self.totals.turns += 1;
+                self.tools.clear();
                 rows.push(TimelineEvent::new("turn", json!({"phase": "end"})));
             }
             PiEvent::MessageStart { role } => message(*role, "start", rows),
@@ -88,12 +106,16 @@ impl Mapper {
                 }
                 message(*role, "end", rows);
             }
-            PiEvent::ToolStart { id, name, args } => rows.push(TimelineEvent::new(
-                "tool",
-                json!({"tool": name, "phase": "start", "tool_call_id": id, "args": args}),
-            )),
+            PiEvent::ToolStart { id, name, args } => {
+                self.tools.push((id.clone(), name.clone()));
+                rows.push(TimelineEvent::new(
+                    "tool",
+                    json!({"tool": name, "phase": "start", "tool_call_id": id, "args": args}),
+                ));
+            }
             PiEvent::ToolEnd { id, name, is_error, summary, duration } => {
                 self.totals.tools += 1;
+                self.tools.retain(|(running, _)| running != id);
                 let ms = duration.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
                 rows.push(TimelineEvent::new(
                     "tool",
@@ -113,10 +135,17 @@ impl Mapper {
             PiEvent::CompactionStart { reason } => {
                 rows.push(TimelineEvent::new("compaction", json!({"phase": "start", "reason": reason})));
             }
-            PiEvent::CompactionEnd { reason, error, .. } => rows.push(TimelineEvent::new(
-                "compaction",
-                json!({"phase": "end", "reason": reason, "error_message": error}),
-            )),
+            PiEvent::CompactionEnd { reason, error, aborted, .. } => {
+                if error.is_none() && !aborted {
+                    self.context = None;
+                }
+                rows.push(TimelineEvent::new(
+                    "compaction",
+                    json!({"phase": "end", "reason": reason, "error_message": error}),
+                ));
+            }
+            // An aborted run ends without a word of its tools.
+            PiEvent::AgentSettled { .. } => self.tools.clear(),
             PiEvent::ExtensionError { extension, error, .. } => rows
                 .push(TimelineEvent::new("extension_error", json!({"extension": extension, "error_message": error}))),
             // Run boundaries are told by the job itself (`run_complete`); the rest changes nothing for a reader.
@@ -155,6 +184,9 @@ impl Mapper {
         self.totals.cache_read += usage.cache_read;
         self.totals.cache_write += usage.cache_write;
         self.totals.cost_usd += usage.cost_usd;
+        let sum = usage.input + usage.output + usage.cache_read + usage.cache_write;
+        // A request that failed says nothing of the context.
+        self.context = [usage.total, sum].into_iter().find(|tokens| *tokens > 0).or(self.context);
         // An aborted message closes no block.
         self.open.clear();
         let model = format!("{}/{}", answer.provider, answer.model);
@@ -203,6 +235,22 @@ mod tests {
         (mapper, rows)
     }
 
+    fn answered(text: &str, usage: Usage) -> PiEvent {
+        PiEvent::MessageEnd {
+            role: Role::Assistant,
+            assistant: Some(Box::new(AssistantEnd {
+                text: text.to_owned(),
+                stop_reason: StopReason::Stop,
+                error_message: None,
+                usage,
+                model: "m".into(),
+                provider: "p".into(),
+                tool_calls: 0,
+                thinking_chars: 0,
+            })),
+        }
+    }
+
     fn block(kind: BlockKind, phase: BlockPhase) -> PiEvent {
         PiEvent::Block { kind, phase, index: 0, tool: None }
     }
@@ -218,19 +266,8 @@ mod tests {
 
     #[test]
     fn usage_of_every_answer_is_summed_and_the_model_named_once() {
-        let answer = |output| PiEvent::MessageEnd {
-            role: Role::Assistant,
-            assistant: Some(Box::new(AssistantEnd {
-                text: "é".repeat(3_000),
-                stop_reason: StopReason::Stop,
-                error_message: None,
-                usage: Usage { input: 10, output, cost_usd: 0.5, ..Usage::default() },
-                model: "m".into(),
-                provider: "p".into(),
-                tool_calls: 0,
-                thinking_chars: 0,
-            })),
-        };
+        let answer =
+            |output| answered(&"é".repeat(3_000), Usage { input: 10, output, cost_usd: 0.5, ..Usage::default() });
         let (mapper, rows) = rows(&[answer(1), PiEvent::TurnEnd, answer(2)]);
         let totals = mapper.totals();
         assert_eq!((totals.input, totals.output, totals.turns), (20, 3, 1));
@@ -239,6 +276,56 @@ mod tests {
         let summary = rows.iter().find(|row| row.kind == "turn_summary").expect("one for each answer");
         let preview = summary.fields["text_content"].as_str().expect("text");
         assert_eq!(preview.chars().count(), 2_001);
+    }
+
+    #[test]
+    fn the_current_tool_is_the_youngest_that_runs() {
+        let start = |id: &str| PiEvent::ToolStart { id: id.into(), name: format!("tool-{id}"), args: "{}".into() };
+        let end = |id: &str| PiEvent::ToolEnd {
+            id: id.into(),
+            name: format!("tool-{id}"),
+            is_error: false,
+            summary: String::new(),
+            duration: None,
+        };
+        let mut mapper = Mapper::default();
+        for (event, expected) in [
+            (start("a"), Some("tool-a")),
+            (start("b"), Some("tool-b")),
+            (end("b"), Some("tool-a")),
+            (start("c"), Some("tool-c")),
+            (PiEvent::TurnEnd, None),
+            (start("d"), Some("tool-d")),
+            (PiEvent::AgentSettled { aborted: true }, None),
+        ] {
+            mapper.map(&event, &mut Vec::new());
+            assert_eq!(mapper.current_tool(), expected, "after {event:?}");
+        }
+    }
+
+    #[test]
+    fn the_share_of_the_context_is_that_of_the_last_answer_that_has_one() {
+        let answer = |usage: Usage| answered("", usage);
+        let mut mapper = Mapper::default();
+        assert_eq!(mapper.context_pct(1_000), None);
+        for (event, expected) in [
+            (answer(Usage { input: 100, output: 20, cache_read: 3, ..Usage::default() }), Some(12.3)),
+            (answer(Usage { input: 1, total: 345, ..Usage::default() }), Some(34.5)),
+            (answer(Usage::default()), Some(34.5)),
+            (answer(Usage { total: 5_000, ..Usage::default() }), Some(100.0)),
+            (compacted(Some("no room")), Some(100.0)),
+            (compacted(None), None),
+        ] {
+            mapper.map(&event, &mut Vec::new());
+            assert_eq!(mapper.context_pct(1_000), expected, "after {event:?}");
+        }
+        mapper.map(&answer(Usage { total: 5, ..Usage::default() }), &mut Vec::new());
+        assert_eq!(mapper.context_pct(0), None, "a window that nobody knows");
+    }
+
+    fn compacted(error: Option<&str>) -> PiEvent {
+        let error = error.map(str::to_owned);
+        PiEvent::CompactionEnd { reason: "threshold".into(), aborted: false, will_retry: false, error }
     }
 
     #[test]

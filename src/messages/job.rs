@@ -2,7 +2,8 @@
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::pi::{PiEvent, SessionState};
+use super::SessionUp;
+use crate::pi::PiEvent;
 use crate::ports::ExitReport;
 
 /// The right to one batch in flight between a session and its job. Dropping it lets the session read on, so that a
@@ -37,7 +38,7 @@ impl SessionEnd {
 #[derive(Debug)]
 pub enum JobMsg {
     /// From its Session: it answered the first `get_state`.
-    SessionReady(SessionState),
+    SessionReady(SessionUp),
     /// From its Session: it broke its protocol or left a command unanswered.
     SessionFailed {
         /// Stable code.
@@ -58,6 +59,8 @@ pub enum JobMsg {
         /// Whether it is too long; else it is remarked only.
         too_long: bool,
     },
+    /// From itself: the row was to wait this long for its next record.
+    RecordDue,
     /// From itself: the whole time is over.
     TimedOut {
         /// In ms.

@@ -14,7 +14,7 @@ pub use coordinator::{CoordinatorMsg, Operator};
 pub use door::Door;
 pub use job::{Credit, JobMsg, SessionEnd};
 pub use jobs::{Activation, JobsMsg};
-pub use session::SessionMsg;
+pub use session::{SessionMsg, SessionUp};
 pub use store::StoreMsg;
 pub use tracker::{TrackerMsg, TrackerWork};
 pub use watchdog::{Pulse, WatchdogMsg};

@@ -1,7 +1,31 @@
 //! Mailbox of a Session: the live pi process and its stream.
+//!
+//! What can be done with one (spec 001 §7.2), and where:
+//!
+//! | operation | here |
+//! |---|---|
+//! | start | the Job launches the agent and spawns the Session; [`JobMsg::SessionReady`](super::JobMsg::SessionReady) says that it is up, and what it is |
+//! | prompt, no end of file | [`SessionMsg::Prompt`] |
+//! | wait until done | events go to the Job as they come; its machine knows `agent_settled` as the end of the turn |
+//! | wait with a limit | the Job's own `TimedOut`, and the StallWatchdog's `Silent` |
+//! | last output, state | [`SessionMsg::ReadText`] asks for both; state alone is asked once, at the start |
+//! | close | [`SessionMsg::Close`]: end of file, then [`SessionMsg::Gone`] |
+//! | kill | [`SessionMsg::Kill`], as often as one likes |
 
 use super::{Credit, SessionEnd};
 use crate::pi::Line;
+use crate::storage::SessionMeta;
+
+/// A session that answered its first `get_state`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionUp {
+    /// What it is.
+    pub meta: SessionMeta,
+    /// Messages that it holds.
+    pub messages: u64,
+    /// Tokens that the model's context holds; 0 when the agent doesn't know.
+    pub context_window: u64,
+}
 
 /// To a Session.
 #[derive(Debug)]

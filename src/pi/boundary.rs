@@ -1,6 +1,6 @@
 //! The write boundary: an extension of pi that keeps `edit` and `write` inside the worktree (spec 000 §7).
 //!
-//! A writer whose extension can't be put in place does not start: an unconfined one could edit the user's checkout.
+//! A session whose extension can't be put in place does not start: an unconfined one could edit the user's checkout.
 
 use std::fs;
 use std::io;
@@ -38,12 +38,18 @@ pub(super) fn install(boundary: &Path, temporary: &Path, job_dir: &Path) -> Resu
     let shared = temporary.join(DIRECTORY);
     let extension = own_directory(&shared)
         .and_then(|()| place(&shared, &name, &text))
-        .or_else(|first| {
-            tracing::warn!(directory = %shared.display(), error = %first, "boundary extension goes to the job directory");
-            place(job_dir, &name, &text)
+        .or_else(|error| {
+            unwritten(&shared, &error, "it goes to the job's directory");
+            place(job_dir, &name, &text).inspect_err(|error| unwritten(job_dir, error, "no session is started"))
         })
         .map_err(refused)?;
     Ok(Installed { extension, boundary: resolved })
+}
+
+/// Warns in the words that the specification has (000 §7).
+fn unwritten(directory: &Path, error: &io::Error, then: &str) {
+    let directory = directory.display();
+    tracing::warn!("[session] Failed to write worktree boundary extension: {error} (in {directory}; {then})");
 }
 
 fn place(directory: &Path, name: &str, text: &str) -> io::Result<PathBuf> {

@@ -82,11 +82,13 @@ fn prepare(launch: &Launch, pi: PathBuf, temporary: &Path) -> Result<Program, Ag
     if let ModelSource::Rehearsal { base_url, model, agent_dir } = &launch.model {
         write_agent_dir(agent_dir, base_url, model_id(model))?;
     }
+    let mut env = environment(launch, boundary.as_ref());
+    env.extend(own_temporary(temporary, &launch.job_dir)?.map(|own| ("TMPDIR".into(), own.into())));
     Ok(Program {
         path: pi,
         args: arguments(launch, boundary.as_ref()),
         cwd: launch.cwd.clone(),
-        env: environment(launch, boundary.as_ref()),
+        env,
         unset: UNSET.map(OsString::from).to_vec(),
     })
 }
@@ -143,6 +145,17 @@ fn environment(launch: &Launch, boundary: Option<&Installed>) -> BTreeMap<OsStri
         }
     }
     env
+}
+
+/// Makes a temporary directory for the session where the usual one takes no files. node may hang at its start without one
+/// (it makes a directory below /proc for ever), and much of what an agent runs wants one.
+fn own_temporary(temporary: &Path, job_dir: &Path) -> Result<Option<PathBuf>, AgentError> {
+    if tempfile::tempfile_in(temporary).is_ok() {
+        return Ok(None);
+    }
+    let own = job_dir.join("tmp");
+    fs::create_dir_all(&own).map_err(unprepared(&own))?;
+    Ok(Some(own))
 }
 
 /// Refuses to continue a session of another directory: pi works where the session file says, not where it is started.

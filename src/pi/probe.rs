@@ -135,7 +135,7 @@ async fn ask_version(program: &Path) -> Result<Version, AgentError> {
     let name = program.display().to_string();
     let unanswered = |reason: String| AgentError::Unanswered { program: name.clone(), reason };
     // Not sp's directory, which may be gone.
-    let cwd = env::temp_dir();
+    let cwd = PathBuf::from("/");
     let command = Program { path: program.to_owned(), args: vec!["--version".into()], cwd, ..Program::default() };
     let asked = async {
         let spawned = LocalExec.spawn(command).await.map_err(|error| match error {

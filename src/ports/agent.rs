@@ -70,7 +70,8 @@ pub struct Launch {
     pub system_prompt_file: PathBuf,
     /// Tools the agent may use.
     pub tools: Vec<Tool>,
-    /// Directory that `edit` and `write` are confined to; `None` for roles without these tools.
+    /// Directory that `edit` and `write` are confined to: that of every job of a worktree, whatever its tools. `None` is
+    /// refused for a session with these tools.
     pub boundary: Option<PathBuf>,
     /// Fallback directory for the generated boundary extension: the job's directory.
     pub job_dir: PathBuf,
@@ -120,7 +121,7 @@ pub enum AgentError {
         /// What came instead of a version.
         reason: String,
     },
-    /// The write boundary could not be put in place, so a writer must not start.
+    /// The write boundary could not be put in place, so the session must not start.
     #[error("confine the session to {boundary}: no directory takes the extension file")]
     NoBoundary {
         /// The directory that writes would have been confined to.
@@ -170,8 +171,7 @@ impl Explain for AgentError {
             Self::NoBoundary { .. } => (
                 FailureKind::Refused,
                 "no_boundary",
-                "make TMPDIR or the job's directory writable for you alone; a writer never starts unconfined"
-                    .to_owned(),
+                "make TMPDIR or the job's directory writable for you alone; no session starts unconfined".to_owned(),
             ),
             Self::Prepare { path, .. } => (
                 FailureKind::Store,

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde::Deserialize;
 
 use super::error::{StoreError, failed};
-use super::jobs::{self, Standing};
+use super::jobs::{self, JobRow, Standing, UpsertJob};
 use super::writer::Write;
 use crate::ids::{ChainId, JobId};
 
@@ -67,6 +67,8 @@ pub struct AppendJobEvents {
     pub epoch: u32,
     /// What happened, in order.
     pub events: Vec<JobEventRow>,
+    /// How it stands with them, where that is recorded as well: one transaction for both.
+    pub row: Option<JobRow>,
 }
 
 impl Write for AppendJobEvents {
@@ -80,7 +82,8 @@ impl Write for AppendJobEvents {
             return Ok(());
         }
         stored.admit(&self.job, self.epoch)?;
-        append(tx, &self.job, &stored, &self.events)
+        append(tx, &self.job, &stored, &self.events)?;
+        self.row.as_ref().map_or(Ok(()), |row| UpsertJob::record(tx, row))
     }
 }
 

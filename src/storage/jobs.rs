@@ -27,6 +27,19 @@ pub struct JobTotals {
     pub cost_usd: f64,
 }
 
+/// The session of a job that came up last: what is needed to find it again, also outside of sp.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionMeta {
+    /// The agent that runs it: `pi`.
+    pub backend: String,
+    /// Model that answers, `provider/model`, where the agent says it.
+    pub model: Option<String>,
+    /// The agent's own id of the session. A session that is continued keeps it.
+    pub session_id: String,
+    /// When its process was started. Wall clock, ms since 1970 UTC.
+    pub started_at_ms: i64,
+}
+
 /// One job as it stands: the row, and the content of `status.json` (spec 000 §5).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobRow {
@@ -59,6 +72,9 @@ pub struct JobRow {
     /// Model that answers, `provider/model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Its session. In the JSON alone: no query asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionMeta>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -81,11 +97,11 @@ pub struct JobRow {
     /// Wall clock of the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at_ms: Option<i64>,
-    /// Tool that runs now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Tool that runs now; of several the one that began last.
+    #[serde(default)]
     pub current_tool: Option<String>,
     /// Share of the model's context in use, 0 to 100.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub context_pct: Option<f64>,
     /// What it used so far.
     pub totals: JobTotals,
@@ -106,6 +122,7 @@ impl JobRow {
             epoch: 1,
             outcome: None,
             model: None,
+            session: None,
             error: None,
             worktree_path: None,
             branch: None,
@@ -142,6 +159,8 @@ impl JobRow {
             epoch: row.get(next())?,
             outcome: row.get(next())?,
             model: row.get(next())?,
+            // A record of another sp may have another shape there.
+            session: row.get::<_, Option<String>>(next())?.and_then(|json| serde_json::from_str(&json).ok()),
             error: row.get(next())?,
             worktree_path: row.get(next())?,
             branch: row.get(next())?,
@@ -165,9 +184,10 @@ impl JobRow {
     }
 }
 
-/// The typed columns in the order of [`JobRow::read`]; the JSON is left in the file, so that a listing reads little.
+/// The columns in the order of [`JobRow::read`]. Of the JSON only what no column has, so that a listing reads little.
 const COLUMNS: &str = "job_id, specialist, status, bead_id, chain_id, chain_root_bead_id, chain_step, round, epoch, \
-    outcome, model, error, worktree_column, branch, pid, start_ticks, started_at_ms, updated_at_ms, completed_at_ms, \
+    outcome, model, \
+    CASE WHEN json_valid(status_json) THEN status_json -> '$.session' END, error, worktree_column, branch, pid, start_ticks, started_at_ms, updated_at_ms, completed_at_ms, \
     current_tool, context_pct, turns, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
     cost_usd";
 
@@ -180,7 +200,13 @@ impl Write for UpsertJob {
     type Answer = ();
 
     fn apply(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
-        let job = &self.0;
+        Self::record(tx, &self.0)
+    }
+}
+
+impl UpsertJob {
+    /// The same within another write.
+    pub(super) fn record(tx: &Transaction<'_>, job: &JobRow) -> Result<(), StoreError> {
         if job.status.is_terminal() {
             let (job, status) = (job.job.clone(), job.status);
             return Err(StoreError::WrongStatus { what: "update", job, status });

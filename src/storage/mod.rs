@@ -25,7 +25,7 @@ pub use error::StoreError;
 pub use files::{Durability, JobFiles};
 pub use findings::{Finding, RecordFinding};
 pub use job_events::{AppendJobEvents, JobEventRow};
-pub use jobs::{JobFilter, JobRow, JobScope, JobTotals, UpsertJob};
+pub use jobs::{JobFilter, JobRow, JobScope, JobTotals, SessionMeta, UpsertJob};
 pub(crate) use migrations::{CURRENT as SCHEMA_VERSION, EXISTING as UPGRADABLE_SCHEMA};
 #[cfg(test)]
 pub use owners::Released;

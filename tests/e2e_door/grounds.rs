@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rustix::process::Signal;
+
 use crate::begin;
 use crate::door::{self, Door, real, stand_in};
 use crate::support::*;
@@ -125,4 +127,54 @@ fn files_of_ours_that_can_t_be_written_are_told_and_nothing_is_poured() {
     }
     fs::write(repo.root().join(".specialists/db"), "a file").unwrap();
     Door::of(&repo).refuses(&run, 11, "job_file_failed", &[".specialists/db"]);
+}
+
+/// The words of spec 000 §7.
+const UNWRITTEN: &str = "[session] Failed to write worktree boundary extension: ";
+
+#[test]
+fn without_a_usable_temporary_directory_a_chain_runs_and_its_sessions_stay_confined() {
+    for place in ["/proc", "/no/such/directory"] {
+        let (repo, bead, _) = begin();
+        let script = repo
+            .rehearse()
+            .round("executor", [writes("../../../outside.txt", "escaped"), fixes(), says(done())])
+            .round("reviewer", [says(pass())])
+            .write();
+        let run = ["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script];
+        let run = repo.order(run).env("TMPDIR", place).run();
+        run.success();
+        assert!(run.stderr.contains(UNWRITTEN) && run.stderr.contains("the job's directory"), "{place}: {run}");
+        assert!(!repo.root().join("outside.txt").exists(), "{place}: it was written from within the worktree");
+        let session = fs::read_to_string(repo.job_dir(&repo.job("executor", 1)).join("session.jsonl")).unwrap();
+        assert!(session.contains("\"isError\":true"), "{place}: the attempt is no error: {session}");
+        repo.must_equal(&Expected::pair(&bead).ready());
+    }
+}
+
+#[test]
+fn a_writer_whose_boundary_can_be_written_nowhere_is_refused() {
+    let (repo, bead, _) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [bash("touch \"$TMPDIR/asleep\"; sleep 1000"), fixes(), says(done())])
+        .round("executor", [fixes(), says(done())])
+        .round("reviewer", [says(pass())])
+        .write();
+    let begun = repo.order(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).spawn();
+    repo.until_file(&repo.tmp().join("asleep"));
+    begun.signal(Signal::TERM);
+    begun.wait().code(130);
+    fs::remove_file(repo.tmp().join("asleep")).unwrap();
+
+    // A directory in its place can't be replaced by a file, not even by root.
+    let job = repo.job_dir(&repo.job("executor", 1));
+    for extension in fs::read_dir(repo.tmp().join("specialists-pi-extensions")).unwrap() {
+        fs::create_dir_all(job.join(extension.unwrap().file_name()).join("taken")).unwrap();
+    }
+    let run = repo.order(["chain", "resume", &bead]).env("TMPDIR", "/proc").run();
+    run.code(7);
+    assert!(run.stderr.contains("executor (no_boundary)"), "{run}");
+    assert!(run.stderr.contains(UNWRITTEN) && run.stderr.contains("no session is started"), "{run}");
+    repo.sp(["chain", "resume", &bead, "--note", "there is a temporary directory again"]).success();
 }

@@ -38,11 +38,12 @@ fn a_bd_that_refuses_the_worktree_stops_the_chain_with_its_words_and_without_a_w
         &repo,
         "picky",
         &real("SP_BD", "bd"),
-        "case $1 in worktree) echo 'Error: path already exists: not here, says bd' >&2; exit 1;; esac\nexec \"$real\" \"$@\"\n",
+        "case $1 in worktree) echo 'Error: not here, says bd' >&2; exit 1;; esac\nexec \"$real\" \"$@\"\n",
     );
     let run = repo.order(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).env("SP_BD", &picky).run();
     run.code(10);
     assert!(run.stderr.contains("not here, says bd"), "{run}");
+    assert!(!run.stderr.contains("waiting: tracker"), "words that nobody knows are not waited for: {run}");
     assert_eq!(repo.git(["worktree", "list"]).lines().count(), 1, "git made a worktree that bd refused");
     repo.sp(["chain", "resume", &bead]).success();
     repo.must_equal(&Expected::pair(&bead).remarks("bd_refused", "the chain").ready());

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use crate::begin;
-use crate::door::Door;
+use crate::door::{Door, real, stand_in};
 use crate::support::*;
 
 #[test]
@@ -107,4 +107,33 @@ fn work_begun_on_a_dirty_checkout_says_so_and_leaves_it_alone() {
     assert_eq!(repo.git(["status", "--porcelain"]), " M src/pager.sh\n?? new.txt");
     let committed = repo.git(["show", &format!("feature/{bead}-executor:src/pager.sh")]);
     assert!(committed.contains("total + $2 - 1") && !committed.contains("not for the chain"), "{committed}");
+}
+
+#[test]
+fn a_worktree_is_made_once_and_reused_by_whoever_comes_next() {
+    let (repo, bead, script) = begin();
+    let logs = "case \"$1 $2\" in 'worktree create') echo \"$*\" >>\"$base/made\";; esac\nexec \"$real\" \"$@\"\n";
+    let bd = stand_in(&repo, "logs", &real("SP_BD", "bd"), logs);
+    let made = || fs::read_to_string(repo.base().join("made")).unwrap_or_default().lines().count();
+    let reused = || -> Vec<bool> {
+        let events = repo.events();
+        events.iter().filter(|event| event["type"] == "tree_ready").map(|event| event["reused"] == true).collect()
+    };
+    let idle = repo.rehearse().round("executor", [says(done())]).round("reviewer", [says(pass())]).write();
+    let first = repo.order(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &idle]).env("SP_BD", &bd).run();
+    first.code(7);
+    assert_eq!((made(), reused()), (1, vec![false]), "{first}");
+    assert!(!first.stderr.contains(", reused"), "{first}");
+
+    // A chain that goes on looks for its tree as well.
+    let again = repo.order(["chain", "resume", &bead, "--note", "now do it"]).env("SP_BD", &bd).run();
+    again.code(7);
+    assert_eq!((made(), reused()), (1, vec![false, true]), "{again}");
+    repo.sp(["chain", "abandon", &bead, "--reason", "another one"]).success();
+
+    let second = repo.order(["chain", "run", PAIR, "--bead", &bead, "--rehearse", &script]).env("SP_BD", &bd).run();
+    second.success();
+    assert_eq!(made(), 1, "the second chain found the tree of the first: {second}");
+    assert_eq!(reused().into_iter().filter(|reused| *reused).count(), 2);
+    assert!(second.stderr.contains(&format!("/.worktrees/{bead}/{bead}-executor, reused")), "{second}");
 }

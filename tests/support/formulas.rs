@@ -11,6 +11,9 @@ pub const TESTED: &str = "tested";
 /// executor → test-runner.
 pub const RUN: &str = "run";
 
+/// executor → test-runner and seconder, side by side → reviewer.
+pub const READERS: &str = "readers";
+
 /// The contract of the demo's bug.
 pub const PAGER: &str = "\
 <change-contract type=\"bug\" scrutiny=\"medium\">
@@ -23,14 +26,19 @@ pub const PAGER: &str = "\
 ";
 
 /// Returns the small formulas by name.
-pub fn small() -> [(&'static str, Value); 3] {
+pub fn small() -> [(&'static str, Value); 4] {
     let executor = step("executor", &[], &["position:primary-writer", "edge:implements->root"]);
-    let reviewer = |needs| step("reviewer", &[needs], &["gate:final"]);
+    let reviewer = |needs: &[&str]| step("reviewer", needs, &["gate:final"]);
     let engineer = step("test-engineer", &["executor"], &["position:secondary-writer"]);
+    let seconder = step("seconder", &["executor"], &["gate:mandatory"]);
     let runner = step("test-runner", &["executor"], &["gate:mandatory"]);
     [
-        (PAIR, formula(PAIR, &[executor.clone(), reviewer("executor")])),
-        (TESTED, formula(TESTED, &[executor.clone(), engineer, reviewer("test-engineer")])),
+        (PAIR, formula(PAIR, &[executor.clone(), reviewer(&["executor"])])),
+        (TESTED, formula(TESTED, &[executor.clone(), engineer, reviewer(&["test-engineer"])])),
+        (
+            READERS,
+            formula(READERS, &[executor.clone(), runner.clone(), seconder, reviewer(&["test-runner", "seconder"])]),
+        ),
         (RUN, formula(RUN, &[executor, runner])),
     ]
 }

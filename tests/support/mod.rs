@@ -32,7 +32,7 @@ mod world;
 
 pub use answers::*;
 pub use expected::Expected;
-pub use formulas::{CODE_STANDARD, PAGER, PAIR, RUN, TESTED};
+pub use formulas::{CODE_STANDARD, PAGER, PAIR, READERS, RUN, TESTED};
 pub use processes::{Process, is_alive, marked, signal};
 pub use repo::{BeadBuilder, Repo};
 pub use run::{Order, Run, Running};

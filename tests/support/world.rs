@@ -11,7 +11,7 @@ use super::expected::{Expected, Facts};
 use super::repo::Repo;
 
 /// Files that a job may have.
-const JOB_FILES: [&str; 11] = [
+const JOB_FILES: [&str; 12] = [
     "agent",
     "before.json",
     "diff.patch",
@@ -22,6 +22,7 @@ const JOB_FILES: [&str; 11] = [
     "session.jsonl",
     "status.json",
     "system.md",
+    "tmp",
     "upstream",
 ];
 /// Files that every job must have.
@@ -254,7 +255,7 @@ impl<'a> Reading<'a> {
         for name in names(&self.repo.tmp()) {
             // The boundary of the sessions, and what node and pi keep between runs.
             // A killed sp can't take its scratch files with it; a temporary directory is where they may stay.
-            let is_scratch = [".tmp", "sp-bd-"].iter().any(|start| name.starts_with(start)) && self.repo.was_killed();
+            let is_scratch = name.starts_with(".tmp") && self.repo.was_killed();
             if !is_scratch && !["specialists-pi-extensions", "jiti", "node-compile-cache"].contains(&name.as_str()) {
                 self.fault(format!("{name} is left in the temporary directory"));
             }
@@ -325,6 +326,11 @@ fn job_facts(repo: &Repo, row: &Row) -> (String, Vec<String>) {
     if status.trim_end() != row.json {
         faults.push(format!("status.json is {status}, the database has {}", row.json));
     }
+    let (named, there_is) = (session_named(&row.json), session_id(&dir.join("session.jsonl")));
+    // A session that was killed young may have no file yet, or was not heard of.
+    if named != there_is && (answered(&row.json) || named.is_some() && there_is.is_some()) {
+        faults.push(format!("its row names session {named:?}, its file is {there_is:?}"));
+    }
     let (counted, spent) = (input_tokens(&row.json), session_tokens(&dir.join("session.jsonl"), job));
     if counted != spent {
         faults.push(format!("its row counts {counted} input tokens, its session {spent}"));
@@ -336,7 +342,8 @@ fn job_facts(repo: &Repo, row: &Row) -> (String, Vec<String>) {
     faults.extend(
         there
             .iter()
-            .filter(|name| !JOB_FILES.contains(&name.as_str()))
+            // The boundary lies here where there is no temporary directory.
+            .filter(|name| !JOB_FILES.contains(&name.as_str()) && !name.starts_with("worktree-boundary-"))
             .map(|name| format!("{name} is no file of a job")),
     );
     faults.extend(
@@ -358,6 +365,19 @@ fn session_answers(file: &Path) -> Vec<String> {
             parts.iter().filter_map(|part| part["text"].as_str()).collect::<String>()
         })
         .collect()
+}
+
+/// The session that a job's record names.
+fn session_named(json: &str) -> Option<String> {
+    let row: Value = serde_json::from_str(json).unwrap();
+    row["session"]["session_id"].as_str().map(str::to_owned)
+}
+
+/// The id in the head of a session file; `None` where there is none.
+fn session_id(file: &Path) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let head: Value = serde_json::from_str(text.lines().next()?).unwrap();
+    head["id"].as_str().map(str::to_owned)
 }
 
 /// The input tokens of a job's record, cached ones left out.

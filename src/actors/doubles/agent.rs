@@ -13,10 +13,15 @@ use tokio::time::{Instant, sleep};
 
 use super::lines::{delta, ending, state};
 use super::script::{Act, Script};
-use crate::ports::{Agent, AgentError, Child, ExecError, ExitReport, Launch, Spawned};
+use crate::ports::{Agent, AgentError, Child, ExecError, ExitReport, Launch, Spawned, Tool};
 
 /// Size of a pipe.
 const PIPE: usize = 64 * 1024;
+
+/// Whether a session is a writer's, by its tools.
+pub(in crate::actors) fn writes(launch: &Launch) -> bool {
+    launch.tools.contains(&Tool::Write)
+}
 
 type Choose = Box<dyn Fn(&Launch, usize) -> Result<Script, AgentError> + Send + Sync>;
 

@@ -47,6 +47,22 @@ pub(super) fn message_end(text: &str, stop: &str, error: Option<&str>) -> String
     .to_string()
 }
 
+/// A turn up to the tool that it calls.
+pub(super) fn calling(tool: &str) -> Vec<String> {
+    vec![
+        plain("turn_start"),
+        json!({"type": "message_start", "message": {"role": "assistant", "content": []}}).to_string(),
+        message_end("", "toolUse", None),
+        json!({"type": "tool_execution_start", "toolCallId": tool, "toolName": tool, "args": {}}).to_string(),
+    ]
+}
+
+/// The end of that tool and of its turn.
+pub(super) fn called(tool: &str) -> Vec<String> {
+    let end = json!({"type": "tool_execution_end", "toolCallId": tool, "toolName": tool, "isError": false});
+    vec![end.to_string(), plain("turn_end")]
+}
+
 /// The end of a run, from the model's answer on.
 pub(super) fn ending(text: &str, stop: &str, error: Option<&str>) -> Vec<String> {
     vec![
@@ -74,5 +90,6 @@ pub(super) fn block_end(text: &str) -> String {
 
 /// The data of `get_state`.
 pub(super) fn state(messages: usize) -> Value {
-    json!({"model": {"id": "stub-1", "provider": "stub"}, "isStreaming": false, "sessionId": "s", "messageCount": messages})
+    let model = json!({"id": "stub-1", "provider": "stub", "contextWindow": 1_000});
+    json!({"model": model, "isStreaming": false, "sessionId": "s", "messageCount": messages})
 }

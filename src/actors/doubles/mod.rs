@@ -9,7 +9,7 @@ mod system;
 mod tracker;
 mod workspace;
 
-pub(super) use agent::StubAgent;
+pub(super) use agent::{StubAgent, writes};
 pub(super) use lines::{EXECUTOR_DONE, REVIEWER_PASSES, asks, delta, reviewer_sends_back};
 pub(super) use recorder::{Heard, recorder};
 pub(super) use script::{Act, Script};

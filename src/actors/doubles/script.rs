@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::lines::{beginning, block_end, delta, ending};
+use super::lines::{beginning, block_end, called, calling, delta, ending};
 
 /// One thing that the stub does within a turn.
 #[derive(Debug, Clone)]
@@ -82,6 +82,14 @@ impl Act {
     pub(in crate::actors) fn ends(text: &str) -> Vec<Self> {
         let mut acts = vec![Self::Line(delta(text)), Self::Line(block_end(text)), Self::Said(text.to_owned())];
         acts.extend(ending(text, "stop", None).into_iter().map(Self::Line));
+        acts
+    }
+
+    /// A turn of a run that uses a tool for so long.
+    pub(in crate::actors) fn uses(tool: &str, time: Duration) -> Vec<Self> {
+        let mut acts: Vec<Self> = calling(tool).into_iter().map(Self::Line).collect();
+        acts.push(Self::Rest(time));
+        acts.extend(called(tool).into_iter().map(Self::Line));
         acts
     }
 

@@ -242,6 +242,6 @@ pub(in crate::actors) fn tree_ready(tree: &Path) -> Vec<ChainEvent> {
     vec![
         ChainEvent::Poured,
         ChainEvent::RootHeld,
-        ChainEvent::TreeReady { path, branch: "feature/x".into(), head: "c0".into() },
+        ChainEvent::TreeReady { path, branch: "feature/x".into(), head: "c0".into(), reused: false },
     ]
 }

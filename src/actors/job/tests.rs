@@ -2,17 +2,21 @@
 
 mod endings;
 mod flow;
+mod live;
 mod stopping;
 mod watching;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
 use super::*;
 use crate::actors::doubles::{Heard, Site, StubAgent, recorder};
+use crate::chain::machine::Outcome;
 use crate::storage::JobEventRow;
 
 /// A job under test: started, with whoever it reports to.

@@ -19,9 +19,11 @@ async fn session(script: Script) -> Bench {
     let agent = StubAgent::plays([script]);
     let spawned = agent.launch(&site.prepared("executor").launch).await.unwrap();
     let (job, mut words) = recorder::<JobMsg>(None).await;
-    let session = Session { job: job.clone(), pulse: Pulse::begin() };
+    let session = Session { job: job.clone(), pulse: Pulse::begin(), started_at_ms: 5 };
     let (session, _) = Actor::spawn_linked(None, session, spawned, job.get_cell()).await.unwrap();
-    assert!(matches!(words.recv().await, Some(Heard::Mail(JobMsg::SessionReady(_)))));
+    let Some(Heard::Mail(JobMsg::SessionReady(up))) = words.recv().await else { panic!("the session comes up") };
+    let (model, session_id) = (Some("stub/stub-1".to_owned()), "s".to_owned());
+    assert_eq!(up.meta, SessionMeta { backend: "pi".into(), model, session_id, started_at_ms: 5 });
     Bench { _site: site, agent, session, words }
 }
 

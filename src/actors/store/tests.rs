@@ -25,7 +25,7 @@ async fn more_writes_than_the_line_takes_are_all_written_in_their_order() {
     let (_, store) = start(&layout, "store-test-line").await;
     let job = JobId::from("0a1b2c3d");
     store.write(UpsertJob(JobRow::starting(job.clone(), "executor", 1))).await.unwrap();
-    let append = |seq| AppendJobEvents { job: job.clone(), epoch: 1, events: vec![event(seq)] };
+    let append = |seq| AppendJobEvents { job: job.clone(), epoch: 1, events: vec![event(seq)], row: None };
     let writes: Vec<_> = (1..=10_000)
         .map(|seq| {
             let (store, append) = (store.clone(), append(seq));

@@ -210,6 +210,30 @@ async fn a_workspace_that_is_not_whole_is_never_asked() {
 }
 
 #[tokio::test]
+async fn a_worktree_is_refused_at_once_unless_the_reason_is_known_to_pass() {
+    let git_lock =
+        "failed to create worktree: exit status 128\nfatal: Unable to create '/r/.git/index.lock': File exists.";
+    for (text, may_pass) in [
+        ("Error: words that no version has said yet", false),
+        ("", false),
+        ("Error: failed to create worktree: exit status 128", false),
+        ("Error: path already exists: /w", false),
+        ("Error: database is locked", true),
+        ("Error: failed to open database: disk I/O error", true),
+        (git_lock, true),
+    ] {
+        let (folder, bd) = stage(&[("worktree.1", &format!("printf %s \"{text}\" >&2; exit 1"))]);
+        let error = bd.create_worktree(Path::new("/w"), "feature/x").await.unwrap_err();
+        assert_eq!(matches!(error, TrackerError::Failed { .. }), may_pass, "{text}: {error:?}");
+        assert_eq!(calls(&folder, "worktree"), "1", "{text}");
+    }
+    // A bd that was killed may have done it, and another may be.
+    let (_folder, bd) = stage(&[("worktree.1", "kill -9 $$")]);
+    let error = bd.create_worktree(Path::new("/w"), "feature/x").await.unwrap_err();
+    assert!(matches!(error, TrackerError::Failed { .. }), "{error:?}");
+}
+
+#[tokio::test]
 async fn another_version_is_named_and_nothing_else_is_asked() {
     let (folder, bd) = stage(&[("version.1", &says(&json!({"version": "1.2.2"})))]);
     let error = bd.probe().await.unwrap_err();

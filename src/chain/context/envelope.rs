@@ -22,7 +22,6 @@ macro_rules! words {
 
         impl $name {
             /// All values, in order.
-            #[cfg(test)]
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// Returns the word of this value.

@@ -5,14 +5,14 @@ mod envelope;
 mod excerpt;
 mod facts;
 mod fence;
-#[cfg(test)]
 mod read;
 
 pub use compose::{
     Access, CONTRACT_LIMIT, DiffText, Handoff, PromptInput, PromptParts, RoundFinding, compose, resume_text, round_text,
 };
-pub use envelope::StepStatus;
+pub use envelope::{EnvelopeClass, EnvelopeFacts, PendingStep, Position, StepStatus, UpstreamStep};
 pub use facts::{StepProgress, facts_from};
+pub use read::{EnvelopeError, parse_envelope};
 
 #[cfg(test)]
 mod tests;

@@ -45,10 +45,10 @@ impl Draft {
             ChainInput::Started { .. } => {}
             ChainInput::Poured if self.chain.status == Status::Opened => self.push(ChainEvent::Poured),
             ChainInput::RootHeld if self.chain.status == Status::Poured => self.push(ChainEvent::RootHeld),
-            ChainInput::TreeReady { path, branch, head }
+            ChainInput::TreeReady { path, branch, head, reused }
                 if self.chain.status == Status::Held || self.chain.must_find_tree =>
             {
-                self.tree_ready(path, branch, head);
+                self.tree_ready(path, branch, head, reused);
             }
             ChainInput::Poured | ChainInput::RootHeld | ChainInput::TreeReady { .. } => {}
             ChainInput::BeadsRead(view) => self.beads_read(&view),
@@ -221,7 +221,7 @@ impl Draft {
         if self.chain.status != Status::Ready || self.chain.publishing {
             return;
         }
-        self.tree_ready(tree.path, tree.branch, head);
+        self.tree_ready(tree.path, tree.branch, head, true);
         match self.chain.stale_gate() {
             Some(gate) => self.judge_again(gate),
             None => {
@@ -247,7 +247,7 @@ impl Draft {
         }
     }
 
-    fn tree_ready(&mut self, path: String, branch: String, head: String) {
+    fn tree_ready(&mut self, path: String, branch: String, head: String, reused: bool) {
         let is_first = self.chain.tree.is_none();
         if let Some(known) = self.chain.tree.as_ref().map(|tree| tree.head.clone())
             && known != head
@@ -256,7 +256,7 @@ impl Draft {
             let detail = format!("{branch} stood at {known} and stands at {head} now, by hand");
             self.push(ChainEvent::Remarked { code: "branch_moved".to_owned(), step: None, detail });
         }
-        self.push(ChainEvent::TreeReady { path, branch, head });
+        self.push(ChainEvent::TreeReady { path, branch, head, reused });
         if is_first {
             self.reclaim();
         }

@@ -130,6 +130,9 @@ pub enum ChainEvent {
         branch: String,
         /// Commit of HEAD.
         head: String,
+        /// Whether it was found; else it was made. Older logs don't say.
+        #[serde(default)]
+        reused: bool,
     },
     /// An incarnation of a step is going to claim its bead.
     StepClaiming {

@@ -24,7 +24,7 @@ pub fn evolve(mut chain: ChainState, event: &ChainEvent) -> ChainState {
         }
         ChainEvent::Poured => chain.status = Status::Poured,
         ChainEvent::RootHeld => chain.status = Status::Held,
-        ChainEvent::TreeReady { path, branch, head } => {
+        ChainEvent::TreeReady { path, branch, head, reused: _ } => {
             let moved = head != chain.tree.as_ref().map_or(&chain.base, |tree| &tree.head);
             if let Some(writer) = chain.writer_of_moves().filter(|_| moved) {
                 with(&mut chain, &writer, |state| state.commit = Some(head.clone()));

@@ -93,6 +93,8 @@ pub enum ChainInput {
         branch: String,
         /// Commit of HEAD.
         head: String,
+        /// Whether it was found; else it was made.
+        reused: bool,
     },
     /// The chain's beads were read.
     BeadsRead(BeadsView),

@@ -2,7 +2,7 @@
 //!
 //! A closed step counts as passed by its job only where our note on its bead says so and names the job that this step
 //! had in that round; a gate also only on the newest commit of the writers above it. Whatever else is closed was closed
-//! by somebody, and is treated like that when bd is read ([`super::decide`]).
+//! by somebody, and is treated like that when bd is read ([`super::decide()`]).
 
 use std::collections::BTreeMap;
 

@@ -160,7 +160,12 @@ impl World {
                 vec![ChainInput::RootHeld]
             }
             ChainEffect::PrepareTree => {
-                vec![ChainInput::TreeReady { path: "/tree".into(), branch: "feature/x".into(), head: self.head_name() }]
+                vec![ChainInput::TreeReady {
+                    path: "/tree".into(),
+                    branch: "feature/x".into(),
+                    head: self.head_name(),
+                    reused: false,
+                }]
             }
             ChainEffect::Reread => vec![ChainInput::BeadsRead(self.view())],
             ChainEffect::Claim { step, epoch } => vec![self.claim(chain, step, *epoch)],

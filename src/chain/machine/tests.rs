@@ -18,7 +18,7 @@ fn running() -> ChainState {
     log.extend([
         ChainEvent::Poured,
         ChainEvent::RootHeld,
-        ChainEvent::TreeReady { path: "/tree".into(), branch: "feature/x".into(), head: "c0".into() },
+        ChainEvent::TreeReady { path: "/tree".into(), branch: "feature/x".into(), head: "c0".into(), reused: false },
     ]);
     fold(&log).expect("begins with Opened")
 }
@@ -229,7 +229,7 @@ fn two_writers_never_hold_the_tree_at_once() {
         ChainEvent::Opened(Box::new(opening(shape))),
         ChainEvent::Poured,
         ChainEvent::RootHeld,
-        ChainEvent::TreeReady { path: "/tree".into(), branch: "b".into(), head: "c0".into() },
+        ChainEvent::TreeReady { path: "/tree".into(), branch: "b".into(), head: "c0".into(), reused: false },
     ];
     let chain = after(fold(&log).expect("begins with Opened"), vec![ready(&["first", "second"])]);
     assert_eq!(outstanding(&chain), [ChainEffect::Claim { step: "first".into(), epoch: 1 }]);
@@ -343,8 +343,12 @@ fn a_worktree_that_may_be_gone_is_found_again_before_anything_runs_in_it() {
             steps: running().steps.into_keys().map(open).collect(),
         })
     };
-    let found =
-        |head: &str| ChainInput::TreeReady { path: "/tree".into(), branch: "feature/x".into(), head: head.into() };
+    let found = |head: &str| ChainInput::TreeReady {
+        path: "/tree".into(),
+        branch: "feature/x".into(),
+        head: head.into(),
+        reused: false,
+    };
     let chain = after(running(), vec![ready(&["executor"]), claimed("executor", 1)]);
     let chain = after(chain, vec![ChainInput::Started { incarnation: 2 }, view()]);
     assert_eq!(outstanding(&chain), [ChainEffect::PrepareTree]);
@@ -436,7 +440,7 @@ fn taken_over_with_a_blocked_reviewer() -> ChainState {
 }
 
 fn tree(head: &str) -> ChainInput {
-    ChainInput::TreeReady { path: "/tree".into(), branch: "feature/x".into(), head: head.into() }
+    ChainInput::TreeReady { path: "/tree".into(), branch: "feature/x".into(), head: head.into(), reused: false }
 }
 
 #[test]

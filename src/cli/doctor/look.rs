@@ -81,7 +81,7 @@ async fn bd(config: &Option<Config>, root: Option<&Path>) -> Vec<Check> {
         Ok(program) => program,
         Err(error) => return vec![Check::fail("bd", error)],
     };
-    let repository = root.map_or_else(std::env::temp_dir, Path::to_owned);
+    let repository = root.unwrap_or(Path::new("/")).to_owned();
     let beads_dir = repository.join(".beads");
     let lock_file = Layout::new(&repository).bd_lock();
     let bd = Bd::new(BdConfig { program: program.clone(), repository, beads_dir: beads_dir.clone(), lock_file });

@@ -75,6 +75,17 @@ fn a_reader_gets_its_tools_and_nothing_of_the_user_s_extensions() {
 }
 
 #[test]
+fn a_reader_of_a_worktree_is_confined_too() {
+    let place = Place::new();
+    let launch = Launch { boundary: Some(place.at("worktree")), ..place.launch(user(None)) };
+    let program = place.prepare(&launch).unwrap();
+    let args = place.args(&program);
+    assert!(args.contains("--no-extensions -e ~/tmp/specialists-pi-extensions/worktree-boundary-"), "{args}");
+    assert!(args.ends_with("--tools read,bash"), "{args}");
+    assert!(env(&program, "WORKTREE_BOUNDARY").is_some());
+}
+
+#[test]
 fn a_writer_is_confined_and_never_starts_unconfined() {
     let place = Place::new();
     let mut launch = place.launch(user(Some("anthropic/claude")));
@@ -91,6 +102,19 @@ fn a_writer_is_confined_and_never_starts_unconfined() {
     let resolved = fs::canonicalize(place.at("worktree")).unwrap();
     for name in ["WORKTREE_BOUNDARY", "SPECIALISTS_WORKTREE_BOUNDARY"] {
         assert_eq!(env(&program, name), Some(resolved.as_os_str()), "{name}");
+    }
+}
+
+#[test]
+fn without_a_temporary_directory_boundary_and_temporary_files_go_to_the_jobs() {
+    let place = Place::new();
+    let launch = Launch { boundary: Some(place.at("worktree")), ..place.launch(user(None)) };
+    assert_eq!(env(&place.prepare(&launch).unwrap(), "TMPDIR"), None, "a usable one is left as it is");
+    for unusable in ["/proc", "/no/such/directory"] {
+        let program = prepare(&launch, "/opt/pi".into(), Path::new(unusable)).unwrap();
+        assert!(place.args(&program).contains("-e ~/job/worktree-boundary-"), "{unusable}: {}", place.args(&program));
+        assert_eq!(env(&program, "TMPDIR"), Some(place.at("job/tmp").as_os_str()), "{unusable}");
+        assert!(place.at("job/tmp").is_dir());
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::decode::CodecError;
-use super::text::Text;
+use super::text::{Text, whole};
 
 /// pi's answer to one command.
 #[derive(Debug, Clone)]
@@ -24,12 +24,16 @@ pub struct Response {
 
 /// A model, by pi's names.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ModelRef {
     /// Provider id.
     #[serde(default)]
     pub provider: String,
     /// Model id; `unknown` when pi has no model at all.
     pub id: String,
+    /// Tokens that its context holds; 0 when pi doesn't know.
+    #[serde(default, deserialize_with = "whole")]
+    pub context_window: u64,
 }
 
 /// The answer to `get_state`.

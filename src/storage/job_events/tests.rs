@@ -4,7 +4,7 @@ use crate::storage::jobs::{JobRow, UpsertJob};
 use crate::storage::sample::{event, job};
 
 fn append_to(tx: &Transaction<'_>, job: &str, epoch: u32, events: &[JobEventRow]) -> Result<(), StoreError> {
-    AppendJobEvents { job: job.into(), epoch, events: events.to_vec() }.apply(tx)
+    AppendJobEvents { job: job.into(), epoch, events: events.to_vec(), row: None }.apply(tx)
 }
 
 #[test]
@@ -40,6 +40,29 @@ fn events_of_an_earlier_epoch_or_of_an_unknown_job_are_refused() {
     assert!(matches!(stale, StoreError::StaleEpoch { epoch: 1, current: 2, .. }), "{stale:?}");
     let unknown = append_to(&tx, "nobody", 1, &[event(1, "text")]).unwrap_err();
     assert!(matches!(unknown, StoreError::NoSuchJob { .. }), "{unknown:?}");
+}
+
+#[test]
+fn a_row_is_written_with_its_events_or_neither_is() {
+    let mut connection = in_memory();
+    let tx = connection.transaction().unwrap();
+    UpsertJob(JobRow { epoch: 2, ..job("j") }).apply(&tx).unwrap();
+    let append = |epoch, seq| AppendJobEvents {
+        job: "j".into(),
+        epoch,
+        events: vec![event(seq, "tool")],
+        row: Some(JobRow { epoch, current_tool: Some(format!("tool-{seq}")), ..job("j") }),
+    };
+    append(2, 1).apply(&tx).unwrap();
+    let tool = || jobs::get(&tx, &"j".into()).unwrap().unwrap().current_tool;
+    assert_eq!(tool().as_deref(), Some("tool-1"));
+    assert!(matches!(append(1, 2).apply(&tx), Err(StoreError::StaleEpoch { .. })));
+    let ended = AppendJobEvents {
+        row: Some(JobRow { epoch: 2, status: crate::storage::JobStatus::Done, ..job("j") }),
+        ..append(2, 2)
+    };
+    assert!(matches!(ended.apply(&tx), Err(StoreError::WrongStatus { .. })), "an end goes through SettleJob");
+    assert_eq!(tool().as_deref(), Some("tool-1"));
 }
 
 #[test]

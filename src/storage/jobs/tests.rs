@@ -13,6 +13,12 @@ fn full(id: &str) -> JobRow {
         epoch: 3,
         outcome: Some("none yet".into()),
         model: Some("provider/model".into()),
+        session: Some(SessionMeta {
+            backend: "pi".into(),
+            model: None,
+            session_id: "01a22ec1-é\"".into(),
+            started_at_ms: 7,
+        }),
         error: Some("é \"quoted\"\n".into()),
         worktree_path: Some("/a b/ü\nx".into()),
         branch: Some("feature/p-1".into()),
@@ -47,6 +53,17 @@ fn a_job_reads_back_as_it_was_written_from_row_and_from_json() {
     // The second record replaces every column of the first, also by nothing.
     UpsertJob(JobRow { epoch: 4, ..job("full") }).apply(&tx).unwrap();
     assert_eq!(get(&tx, &"full".into()).unwrap(), Some(JobRow { epoch: 4, ..job("full") }));
+}
+
+#[test]
+fn a_record_whose_json_is_not_ours_is_read_without_its_session() {
+    let mut connection = in_memory();
+    let tx = connection.transaction().unwrap();
+    UpsertJob(full("j")).apply(&tx).unwrap();
+    for json in ["not JSON", "{}", r#"{"session":7}"#, r#"{"session":{"id":"x"}}"#] {
+        tx.execute("UPDATE specialist_jobs SET status_json = ?1", [json]).unwrap();
+        assert_eq!(get(&tx, &"j".into()).unwrap(), Some(JobRow { session: None, ..full("j") }), "{json}");
+    }
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn nothing_is_said_about_a_job_that_has_ended() {
     let mut connection = in_memory();
     let tx = connection.transaction().unwrap();
     UpsertJob(job("j")).apply(&tx).unwrap();
-    let events = |events| AppendJobEvents { job: "j".into(), epoch: 1, events };
+    let events = |events| AppendJobEvents { job: "j".into(), epoch: 1, events, row: None };
     events(vec![event(1, "text")]).apply(&tx).unwrap();
     settle("j").apply(&tx).unwrap();
     // The words of a stopped job that came in late (the existing system turned `cancelled` into `error`).

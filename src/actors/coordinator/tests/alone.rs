@@ -222,7 +222,8 @@ async fn what_is_asked_for_after_a_take_over_is_looked_up_first() {
         steps: std::collections::BTreeMap::new(),
     };
     coordinator.cast(CoordinatorMsg::Input(Box::new(ChainInput::BeadsRead(view)))).unwrap();
-    let found = ChainInput::TreeReady { path: "/tree".into(), branch: "feature/x".into(), head: "c1".into() };
+    let found =
+        ChainInput::TreeReady { path: "/tree".into(), branch: "feature/x".into(), head: "c1".into(), reused: false };
     coordinator.cast(CoordinatorMsg::Input(Box::new(found))).unwrap();
     let note = ChainEffect::Note { step: "executor".into(), epoch: 1, kind: crate::chain::machine::NoteKind::Passed };
     assert_eq!(bench.asked().await, [(note, true)], "its note may be in bd already");

@@ -4,14 +4,14 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::actors::doubles::{
-    Act, EXECUTOR_DONE, REVIEWER_PASSES, Script, StubAgent, System, notices, reviewer_sends_back, until,
+    Act, EXECUTOR_DONE, REVIEWER_PASSES, Script, StubAgent, System, notices, reviewer_sends_back, until, writes,
 };
 use crate::messages::Operator;
 use crate::ports::TrackerError;
 
 async fn system() -> System {
     System::start(StubAgent::chooses(|launch, _| {
-        Ok(Script::says([if launch.boundary.is_some() { EXECUTOR_DONE } else { REVIEWER_PASSES }]))
+        Ok(Script::says([if writes(launch) { EXECUTOR_DONE } else { REVIEWER_PASSES }]))
     }))
     .await
 }
@@ -133,7 +133,7 @@ async fn a_step_that_cannot_be_marked_blocked_still_lets_the_chain_come_to_rest(
 async fn a_round_that_cannot_be_opened_stops_the_chain_once() {
     let system = System::start(StubAgent::chooses(|launch, _| {
         let back = reviewer_sends_back("off by one");
-        Ok(Script::says([if launch.boundary.is_some() { EXECUTOR_DONE } else { back.as_str() }]))
+        Ok(Script::says([if writes(launch) { EXECUTOR_DONE } else { back.as_str() }]))
     }))
     .await;
     let mut watch = system.watchers.subscribe();
@@ -156,7 +156,7 @@ async fn a_round_that_was_cut_off_by_a_stop_is_opened_by_the_next_run() {
     let system = System::start(StubAgent::chooses(|launch, number| {
         let back = reviewer_sends_back("off by one");
         let review = if number == 1 { back.as_str() } else { REVIEWER_PASSES };
-        Ok(Script::says([if launch.boundary.is_some() { EXECUTOR_DONE } else { review }]))
+        Ok(Script::says([if writes(launch) { EXECUTOR_DONE } else { review }]))
     }))
     .await;
     let mut watch = system.watchers.subscribe();

@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::actors::doubles::{
-    Act, EXECUTOR_DONE, REVIEWER_PASSES, Script, StubAgent, System, notices, reviewer_sends_back,
+    Act, EXECUTOR_DONE, REVIEWER_PASSES, Script, StubAgent, System, notices, reviewer_sends_back, writes,
 };
 use crate::messages::Operator;
 use crate::ports::Launch;
@@ -17,7 +17,7 @@ fn good() -> Arc<StubAgent> {
 }
 
 fn good_script(launch: &Launch) -> Script {
-    let text = if launch.boundary.is_some() { EXECUTOR_DONE } else { REVIEWER_PASSES };
+    let text = if writes(launch) { EXECUTOR_DONE } else { REVIEWER_PASSES };
     Script::turns([Act::works(Duration::from_secs(20), text)])
 }
 
@@ -60,7 +60,9 @@ async fn a_chain_runs_from_its_pour_to_ready_to_merge() {
         .collect();
     assert_eq!(numbers, (2..=19).collect::<Vec<u64>>(), "after the opening, without a hole");
 
-    assert_eq!(system.agent.processes().len(), 2);
+    let launches: Vec<Launch> = system.agent.processes().iter().map(|process| process.launch.clone()).collect();
+    assert_eq!(launches.iter().map(writes).collect::<Vec<_>>(), [true, false]);
+    assert!(launches.iter().all(|launch| launch.boundary.as_ref() == Some(&launch.cwd)), "readers are confined too");
     assert_eq!(system.workspace.commits.load(Ordering::Relaxed), 1);
     for step in ["executor", "reviewer"] {
         let bead = system.tracker.bead(&format!("proj-mol-1-{step}"));
@@ -74,7 +76,7 @@ async fn a_chain_runs_from_its_pour_to_ready_to_merge() {
 #[tokio::test(start_paused = true)]
 async fn a_gate_sends_the_writer_back_once_and_the_chain_gets_through() {
     let agent = StubAgent::chooses(|launch, number| {
-        let text = match (launch.boundary.is_some(), number) {
+        let text = match (writes(launch), number) {
             (true, _) => EXECUTOR_DONE.to_owned(),
             (false, 1) => reviewer_sends_back("off by one"),
             (false, _) => REVIEWER_PASSES.to_owned(),
@@ -159,7 +161,7 @@ async fn gastown_4698_a_step_that_was_closed_by_hand_meanwhile_is_not_worked_aga
     let args = system.take_over(&args, 1).await;
     system.run(args).await;
     notices(&mut watch, "proj-mol-1").await;
-    let writers = system.agent.processes().iter().filter(|process| process.launch.boundary.is_some()).count();
+    let writers = system.agent.processes().iter().filter(|process| writes(&process.launch)).count();
     assert_eq!(writers, 1, "only the one before the stop");
 }
 

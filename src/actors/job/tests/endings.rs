@@ -3,7 +3,7 @@
 use super::*;
 use crate::actors::doubles::{Act, EXECUTOR_DONE, Script, delta, process};
 use crate::ports::AgentError;
-use crate::storage::{Released, StoreError};
+use crate::storage::{Released, StoreError, UpsertJob};
 
 #[tokio::test(start_paused = true)]
 async fn silence_of_thirty_seconds_after_a_command_is_an_rpc_timeout() {

@@ -4,6 +4,7 @@ use super::*;
 use crate::actors::doubles::{Act, EXECUTOR_DONE, Script, asks, delta};
 use crate::chain::verdict::Verdict;
 use crate::pi::{SessionTask, Usage};
+use crate::storage::SessionMeta;
 
 fn passed() -> Outcome {
     let summary = "status success: the last page is right".to_owned();
@@ -39,6 +40,36 @@ async fn every_lifecycle_change_is_on_disk_in_its_order() {
     let row = bench.row();
     assert_eq!((row.status, row.model.as_deref(), row.pid), (JobStatus::Done, Some("stub/stub-1"), None));
     assert_eq!((row.totals.turns, row.totals.output_tokens), (1, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_session_that_answers_is_told_in_row_and_status_and_at_the_start_of_the_timeline() {
+    let mut bench = Bench::start(StubAgent::plays([Script::says([EXECUTOR_DONE])])).await;
+    bench.end().await;
+    let row = bench.row();
+    let expected = SessionMeta {
+        backend: "pi".into(),
+        model: Some("stub/stub-1".into()),
+        session_id: "s".into(),
+        started_at_ms: row.started_at_ms,
+    };
+    assert_eq!(row.session, Some(expected));
+    let start: Value = serde_json::from_str(&bench.rows()[0].json).unwrap();
+    assert_eq!(
+        (&start["type"], &start["session_id"], &start["model"]),
+        (&json!("run_start"), &json!("s"), &json!("stub/stub-1"))
+    );
+    bench.must_agree();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_never_came_up_is_not_named_at_the_start() {
+    let script = Script { first: vec![Act::Exit(1)], ..Script::default() };
+    let mut bench = Bench::start(StubAgent::plays([script])).await;
+    bench.end().await;
+    let start: Value = serde_json::from_str(&bench.rows()[0].json).unwrap();
+    assert_eq!((&start["type"], &start["session_id"]), (&json!("run_start"), &Value::Null));
+    assert_eq!(bench.row().session, None);
 }
 
 #[tokio::test(start_paused = true)]
