@@ -200,6 +200,50 @@ fn an_executor_that_changed_nothing_is_not_believed() {
 }
 
 #[test]
+fn a_test_runner_is_held_to_what_was_seen_to_run() {
+    // It ran the tests of an unmended pager, saw them fail, and says that they pass.
+    let lies = || says(tests_passed());
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [writes("src/size.sh", "# size > 0\n"), says(done())])
+        .round("test-runner", [bash("./test.sh"), lies(), lies()])
+        .write();
+    let run = repo.sp(["chain", "run", RUN, "--bead", &bead, "--rehearse", &script]);
+    run.code(7);
+    assert!(run.stdout.contains("test-runner is blocked, contradiction"), "{run}");
+    let session = fs::read_to_string(repo.job_dir(&repo.job("test-runner", 1)).join("session.jsonl")).unwrap();
+    assert!(session.contains("its last run ended in an error"), "it was not told what was seen");
+}
+
+#[test]
+fn a_test_runner_that_ran_nothing_is_told_so_and_may_still_run_it() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("test-runner", [says(tests_passed()), bash("./test.sh"), says(tests_passed())])
+        .write();
+    repo.sp(["chain", "run", RUN, "--bead", &bead, "--rehearse", &script]).success();
+    let session = fs::read_to_string(repo.job_dir(&repo.job("test-runner", 1)).join("session.jsonl")).unwrap();
+    assert!(session.contains("no command was seen to run"), "it was not told what was missing");
+}
+
+#[test]
+fn a_test_engineer_that_left_no_test_is_not_believed() {
+    let (repo, bead) = begin();
+    let script = repo
+        .rehearse()
+        .round("executor", [fixes(), says(done())])
+        .round("test-engineer", [says(tests_written())])
+        .round("reviewer", [says(pass())])
+        .write();
+    let run = repo.sp(["chain", "run", TESTED, "--bead", &bead, "--rehearse", &script]);
+    run.code(7);
+    assert!(run.stdout.contains("test-engineer is blocked, empty_diff"), "{run}");
+}
+
+#[test]
 fn a_test_engineer_that_needs_production_code_sends_the_work_back() {
     let (repo, bead) = begin();
     let script = repo

@@ -37,8 +37,18 @@ const IMPURE: [&str; 22] = [
 const WORLDLY_PORTS: [&str; 4] = ["Agent", "ExecBackend", "Tracker", "Workspace"];
 
 /// All that a pure room may take from the room of pi: what a session says.
-const PI_DATA: [&str; 9] =
-    ["PiEvent", "StopReason", "AssistantEnd", "BlockKind", "BlockPhase", "Role", "Usage", "ModelRef", "SessionTask"];
+const PI_DATA: [&str; 10] = [
+    "PiEvent",
+    "StopReason",
+    "AssistantEnd",
+    "BlockKind",
+    "BlockPhase",
+    "Role",
+    "Usage",
+    "ModelRef",
+    "SessionTask",
+    "ShellCall",
+];
 
 /// Requests that only the Store hands to the writer, and the writer itself. The command line reads.
 const WRITES: [&str; 15] = [

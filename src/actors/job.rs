@@ -10,7 +10,7 @@ use serde_json::json;
 
 pub(super) use self::record::cancelled;
 use self::record::passing;
-use super::prepare::Prepared;
+use super::prepare::{Prepared, marker};
 use super::session::Session;
 use super::store::StoreHandle;
 use super::watchdog::StallWatchdog;
@@ -19,6 +19,7 @@ use crate::job::{
     Due, Held, JobEffect, JobInput, JobPhase, JobState, Mapper, Pace, PromptKind, TimelineEvent, fatal_code, read, step,
 };
 use crate::messages::{Door, JobMsg, JobsMsg, Pulse, SessionMsg};
+use crate::pi::shell_calls;
 use crate::ports::{Agent, AgentError, Clock};
 use crate::storage::{
     JobEventRow, JobFiles, JobRow, JobStatus, Ownership, ProcessIdentity, ReleaseOwnership, Resource, StoreError,
@@ -232,7 +233,11 @@ impl Job {
             JobEffect::ReadText => tell(job, SessionMsg::ReadText),
             JobEffect::Judge(text) => {
                 let prepared = &job.prepared;
-                let reading = read(&prepared.row.specialist, prepared.class, &prepared.contract, text.as_deref());
+                // pi appends each message as it ends, so all that ran is there; a take-over reads the same.
+                let session = std::fs::read(&prepared.launch.session_file).ok();
+                let calls = session.and_then(|bytes| shell_calls(&bytes, &marker(&job.row.job)));
+                let role = &prepared.row.specialist;
+                let reading = read(role, prepared.class, &prepared.contract, text.as_deref(), calls.as_deref());
                 job.last_text = text;
                 return Ok(Some(JobInput::Judged(reading)));
             }

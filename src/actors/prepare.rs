@@ -338,7 +338,7 @@ fn before_file(dir: &JobDir) -> PathBuf {
 }
 
 /// The line that tells, in a session file, that it holds the task of this job.
-fn marker(job: &JobId) -> String {
+pub(super) fn marker(job: &JobId) -> String {
     format!("(sp job {job})")
 }
 

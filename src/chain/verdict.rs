@@ -166,7 +166,7 @@ fn seconder(answer: &Answer) -> Verdict {
 fn test_runner(answer: &Answer) -> Verdict {
     let owner = answer.value.get("owner").and_then(Value::as_str);
     match (word(answer), owner) {
-        // An exit code is observed, `passed` is claimed: the observation counts (spec 003 §4.2).
+        // By its own word; whether the commands ran so is held against what was seen (`job::read`).
         (("status", "passed"), _) if has_failed_command(&answer.value) => blocked(BlockReason::Contradiction, answer),
         (("status", "passed"), _) => passed(),
         (("status", "failed"), Some("test_engineer")) => rework(ReworkTarget::SecondaryWriter, answer),

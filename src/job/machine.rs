@@ -30,6 +30,15 @@ pub enum Reading {
         /// One line about it.
         summary: String,
     },
+    /// The answer is valid, and what was seen of its commands refutes it.
+    Doubted {
+        /// What it means when it is given a second time.
+        verdict: Verdict,
+        /// One line about it.
+        summary: String,
+        /// What to say to the agent.
+        re_ask: String,
+    },
     /// There is none, or it is not valid.
     Unusable {
         /// What is wrong, for people.
@@ -262,11 +271,13 @@ fn judged(job: &mut JobState, reading: Reading) -> Vec<JobEffect> {
             job.phase = JobPhase::Working;
             vec![JobEffect::Prompt(PromptKind::ExtraTurn(why))]
         }
-        Reading::Answer { verdict, summary } => finish(job, Outcome::Answered { verdict, summary }, JobEffect::Close),
-        Reading::Unusable { re_ask, .. } if !job.re_asked => {
+        Reading::Doubted { re_ask, .. } | Reading::Unusable { re_ask, .. } if !job.re_asked => {
             job.re_asked = true;
             job.phase = JobPhase::Working;
             vec![JobEffect::Prompt(PromptKind::ReAsk(re_ask))]
+        }
+        Reading::Answer { verdict, summary } | Reading::Doubted { verdict, summary, .. } => {
+            finish(job, Outcome::Answered { verdict, summary }, JobEffect::Close)
         }
         Reading::Unusable { problem, .. } => finish(job, Outcome::NoAnswer { problem }, JobEffect::Close),
     }

@@ -18,5 +18,5 @@ pub use rpc::{
     AssistantEnd, BlockKind, BlockPhase, Command, Encoder, Line, PiEvent, Response, Role, SessionState, StopReason,
     decode, decode_head, repeats,
 };
-pub use session_file::SessionTask;
+pub use session_file::{SessionTask, ShellCall, shell_calls};
 pub use stderr::StderrTail;

@@ -23,6 +23,40 @@ pub struct SessionTask {
     pub usage: Usage,
 }
 
+/// A command that the agent ran and that returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellCall {
+    /// The whole command.
+    pub command: String,
+    /// Whether it ended in an error: another exit code than 0, or not by itself.
+    pub failed: bool,
+}
+
+/// Returns the commands of a task in the order in which they returned, from the message that holds `marker` on; `None`
+/// when no message does.
+pub fn shell_calls(bytes: &[u8], marker: &str) -> Option<Vec<ShellCall>> {
+    let finder = memmem::Finder::new(marker);
+    let mut calls: Option<Vec<ShellCall>> = None;
+    let mut running: Vec<(String, String)> = Vec::new();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        if calls.is_none() && finder.find(line).is_some() {
+            calls = Some(Vec::new());
+        }
+        let Some(calls) = &mut calls else { continue };
+        let Ok(ToolEntry { message: Some(message) }) = serde_json::from_slice(line) else { continue };
+        for part in message.content.into_iter().filter(|part| part.name.as_deref() == Some("bash")) {
+            let command = part.arguments.and_then(|arguments| arguments.command);
+            running.extend(part.id.zip(command));
+        }
+        let Some(id) = message.tool_call_id else { continue };
+        if let Some(at) = running.iter().position(|(running, _)| *running == id) {
+            let (_, command) = running.remove(at);
+            calls.push(ShellCall { command, failed: message.is_error });
+        }
+    }
+    calls
+}
+
 impl SessionTask {
     /// Reads a session file from the message that holds `marker` on; `None` when no message does.
     pub fn read(bytes: &[u8], marker: &str) -> Option<Self> {
@@ -68,8 +102,43 @@ struct Message<'a> {
     usage: Usage,
 }
 
+#[derive(Deserialize)]
+struct ToolEntry {
+    #[serde(default)]
+    message: Option<ToolMessage>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolMessage {
+    #[serde(default)]
+    content: Vec<ToolPart>,
+    #[serde(default)]
+    tool_call_id: Option<String>,
+    #[serde(default)]
+    is_error: bool,
+}
+
+#[derive(Deserialize)]
+struct ToolPart {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Option<ToolArguments>,
+}
+
+#[derive(Deserialize)]
+struct ToolArguments {
+    #[serde(default)]
+    command: Option<String>,
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const TASK: &str =
@@ -107,5 +176,36 @@ mod tests {
         let task = read(&[ANSWER, RESULT, TASK, CALL, RESULT, RESULT, ANSWER]).unwrap();
         assert_eq!((task.turns, task.tools, task.usage.input, task.usage.output), (2, 2, 15, 3));
         assert!((task.usage.cost_usd - 0.75).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_commands_of_a_task_are_known_with_how_they_ended() {
+        let call = |id: &str, tool: &str, command: &str| {
+            let part = json!({"type": "toolCall", "id": id, "name": tool, "arguments": {"command": command}});
+            let text = json!({"type": "text", "text": "I run it."});
+            json!({"type": "message", "message": {"role": "assistant", "content": [text, part]}}).to_string()
+        };
+        let result = |id: &str, is_error: bool| {
+            let content = json!([{"type": "text", "text": "out"}]);
+            let message = json!({"role": "toolResult", "toolCallId": id, "content": content, "isError": is_error});
+            json!({"type": "message", "message": message}).to_string()
+        };
+        let lines = [
+            call("0", "bash", "older"),
+            result("0", false),
+            TASK.to_owned(),
+            call("1", "bash", "./test.sh"),
+            call("2", "write", "no command"),
+            call("3", "bash", "./lint.sh"),
+            result("3", false),
+            result("2", false),
+            result("1", true),
+            call("4", "bash", "never returned"),
+            RESULT.to_owned(),
+        ];
+        let calls = shell_calls(lines.join("\n").as_bytes(), "(sp job b)").unwrap();
+        let calls: Vec<(&str, bool)> = calls.iter().map(|call| (call.command.as_str(), call.failed)).collect();
+        assert_eq!(calls, [("./lint.sh", false), ("./test.sh", true)]);
+        assert_eq!(shell_calls(lines.join("\n").as_bytes(), "(sp job c)"), None);
     }
 }

@@ -62,11 +62,19 @@ fn committed(chain: &ChainState, step: &Step, verdict: &Verdict, commit: &Commit
                 (Some(Writer::Primary), Verdict::Passed { .. }) => {
                     block(BlockReason::EmptyDiff.code(), &format!("{} reports success, but nothing changed", step.role))
                 }
+                // In a later round what it wrote before may be enough.
+                (Some(Writer::Secondary), Verdict::Passed { .. }) if !has_own_commit(chain, step) => {
+                    block(BlockReason::EmptyDiff.code(), &format!("{} reports tests, but nothing changed", step.role))
+                }
                 (_, verdict) => rule(chain, step, verdict, head.clone()),
             });
             (ruling, head)
         }
     }
+}
+
+fn has_own_commit(chain: &ChainState, step: &Step) -> bool {
+    chain.steps.get(&step.id).is_some_and(|state| state.commit.is_some())
 }
 
 /// A secondary writer that needed production paths: the primary writer's turn.
