@@ -278,7 +278,9 @@ impl Explain for WorkspaceError {
             Self::NoWorktree { .. } => (
                 FailureKind::Git,
                 "no_worktree",
-                "see `git worktree list`; bring the directory back, then run the same command again".into(),
+                "move away what stands there, if anything does, then go on with the chain: it makes the worktree again from \
+                 its branch"
+                    .into(),
             ),
             Self::Failed { .. } => {
                 (FailureKind::Git, "git_failed", "mend what git says, then run the same command again".into())
