@@ -20,19 +20,39 @@ pub struct Place {
 /// Finds the repository of a directory, which must be absolute and free of symbolic links.
 ///
 /// The usual layout (a `.git` directory, or a linked worktree of one) is read; whatever is rarer is asked of git.
+/// Like git, it does not go up into a directory of `GIT_CEILING_DIRECTORIES`.
 ///
 /// # Errors
 /// `NotARepository`, `Bare`; with a rare layout also what git says.
 pub fn find(directory: &Path) -> Result<Place, WorkspaceError> {
+    find_below(directory, &std::env::var_os("GIT_CEILING_DIRECTORIES").map_or_else(Vec::new, |list| ceilings(&list)))
+}
+
+fn find_below(directory: &Path, ceilings: &[PathBuf]) -> Result<Place, WorkspaceError> {
     let mut at = Some(directory);
     while let Some(here) = at {
         match usual(here) {
             Found::Place(place) => return Ok(place),
             Found::Rare => return ask_git(directory, here),
-            Found::Nothing => at = here.parent(),
+            Found::Nothing => at = here.parent().filter(|above| !ceilings.iter().any(|ceiling| ceiling == above)),
         }
     }
     Err(WorkspaceError::NotARepository { path: directory.to_owned() })
+}
+
+/// Reads a list of ceilings as git does: absolute paths, links followed up to an empty entry and left alone after it.
+fn ceilings(list: &OsStr) -> Vec<PathBuf> {
+    let mut follows = true;
+    let mut read = Vec::new();
+    for path in std::env::split_paths(list) {
+        if path.as_os_str().is_empty() {
+            follows = false;
+        } else if path.is_absolute() {
+            let real = if follows { path.canonicalize().ok() } else { None };
+            read.push(real.unwrap_or_else(|| path.components().collect()));
+        }
+    }
+    read
 }
 
 enum Found {
@@ -162,5 +182,36 @@ mod tests {
         }
         assert_eq!(find(&main.join("deep")).unwrap().checkout, main);
         assert_eq!(find(&at("side")).unwrap(), Place { root: main, checkout: at("side") });
+    }
+
+    #[test]
+    fn a_ceiling_stops_the_search_where_it_stops_git() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        git(&home, &["init", "-q"]);
+        fs::create_dir_all(home.join("a/b")).unwrap();
+        std::os::unix::fs::symlink(home.join("a"), home.join("link")).unwrap();
+        let (at, link) = (|name: &str| home.join(name), format!("{}", home.join("link").display()));
+        for (case, start, list) in [
+            ("none", at("a/b"), String::new()),
+            ("the ceiling itself holds it", at("a/b"), at("").display().to_string()),
+            ("a ceiling between", at("a/b"), at("a").display().to_string()),
+            ("a trailing slash", at("a/b"), format!("{}/", at("a").display())),
+            ("one that is where we start", at("a"), at("a").display().to_string()),
+            ("one below", at("a"), at("a/b").display().to_string()),
+            ("a relative one", at("a/b"), "a".to_owned()),
+            ("the second of two", at("a/b"), format!("/no/such:{}", at("a").display())),
+            ("a link, followed", at("a/b"), link.clone()),
+            ("a link after an empty entry", at("a/b"), format!(":{link}")),
+        ] {
+            let mut command = Command::new("git");
+            for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+                command.env_remove(name);
+            }
+            let command = command.arg("-C").arg(&start).args(["rev-parse", "--git-dir"]);
+            let gits = command.env("GIT_CEILING_DIRECTORIES", &list).output().unwrap().status.success();
+            let ours = find_below(&start, &ceilings(OsStr::new(&list))).is_ok();
+            assert_eq!(ours, gits, "{case}: {list}");
+        }
     }
 }
